@@ -1,0 +1,1 @@
+"""What a release costs: Gaussian DP, subsampling, budgets, ledger and certificate."""
