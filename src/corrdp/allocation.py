@@ -1,0 +1,326 @@
+"""Noise allocation: the least noise that meets the budget of every neighbour kind (THEORY T5).
+
+Gaussian noise  minimise Σ_j η_j n_j σ_j²  subject to  Σ_j a_kj²/σ_j² ≤ b_k,    w_j = 1/σ_j²;
+Laplace noise   minimise Σ_j 2 n_j scale_j²  subject to  Σ_j a_kj/scale_j ≤ ε_k, v_j = 1/scale_j.
+
+Both are `minimise Σ c_j/v_j^p subject to A v ≤ 1` (p = 1 and p = 2) after each row is divided by
+its budget. Whatever the solver does, the result is scaled to meet every budget, so privacy never
+rests on convergence; the duality gap says how much noise was given away.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import lapack
+
+from corrdp.errors import ConfigurationError
+
+__all__ = ["Allocation", "LaplaceAllocation", "allocate", "allocate_laplace", "one_scale_laplace"]
+
+Floats = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_MAX_STEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """Gaussian noise per block.
+
+    Attributes
+    ----------
+    sigma
+        Standard deviation of every coordinate of a block, one number per block; 0 where no kind
+        with a finite budget touches the block.
+    total_variance
+        Σ n_j σ_j².
+    gap
+        Relative duality gap: the objective is at most this fraction above the least possible.
+    dual
+        One multiplier per kind (0 for dropped kinds); pass as ``start=`` to the next call.
+    """
+
+    sigma: Floats
+    total_variance: float
+    gap: float
+    dual: Floats
+
+    def __post_init__(self) -> None:
+        _check_result("sigma", self.sigma, self.total_variance, self.gap, self.dual)
+
+
+@dataclass(frozen=True, eq=False)
+class LaplaceAllocation:
+    """Laplace noise per block: `scale` per block, `total_variance` = Σ 2 n_j scale_j².
+
+    `gap` and `dual` as in `Allocation`.
+    """
+
+    scale: Floats
+    total_variance: float
+    gap: float
+    dual: Floats
+
+    def __post_init__(self) -> None:
+        _check_result("scale", self.scale, self.total_variance, self.gap, self.dual)
+
+
+def allocate(
+    sensitivity: ArrayLike,
+    budget: ArrayLike,
+    dimension: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    start: ArrayLike | None = None,
+    tolerance: float = 1e-8,
+) -> Allocation:
+    """Least Gaussian noise under a μ² budget per neighbour kind (THEORY T5).
+
+    Parameters
+    ----------
+    sensitivity
+        (kinds × blocks): how far in L2 a change of the kind moves the WHOLE block; n merged
+        scalars that each move by a have a√n here, not a.
+    budget
+        (kinds,): the μ_k² of this release; ``inf`` drops the kind.
+    dimension
+        (blocks,): number of coordinates n_j ≥ 1.
+    weights
+        (blocks,): positive weight of each block in the objective, η_j² of T5; default 1.
+    start
+        `dual` of an earlier call with the same kinds.
+    tolerance
+        Relative duality gap at which to stop.
+
+    Returns
+    -------
+    Allocation. Σ_j a_kj²/σ_j² ≤ b_k holds in exact arithmetic for every kind, converged or not,
+    so the release is √b_k-GDP for kind k (THEORY T4).
+
+    Raises
+    ------
+    ConfigurationError
+        A shape does not fit, a number is NaN or out of range, or a kind has budget 0 but moves.
+    """
+    problem = _Problem.check(sensitivity, budget, dimension, weights, start, tolerance)
+    sigma, gap, dual = _least_noise(problem, power=1)
+    return Allocation(sigma, float(problem.dimension @ sigma**2), gap, dual)
+
+
+def allocate_laplace(
+    sensitivity: ArrayLike,
+    budget: ArrayLike,
+    dimension: ArrayLike,
+    *,
+    start: ArrayLike | None = None,
+    tolerance: float = 1e-8,
+) -> LaplaceAllocation:
+    """Least Laplace noise under a pure-ε budget per neighbour kind (THEORY T5).
+
+    As `allocate`, with L1 bounds in `sensitivity` and ε_k in `budget`: Σ_j a_kj/scale_j ≤ ε_k
+    holds in exact arithmetic, so the release is ε_k-DP for kind k.
+    """
+    problem = _Problem.check(sensitivity, budget, dimension, None, start, tolerance)
+    scale, gap, dual = _least_noise(problem, power=2)
+    return LaplaceAllocation(scale, float(2 * (problem.dimension @ scale**2)), gap, dual)
+
+
+def one_scale_laplace(sensitivity_total: ArrayLike, distances: ArrayLike, epsilon: float) -> float:
+    """Laplace scale of the paper's mechanism: max_k d_k Δ_k / ε, rounded up (THEORY T5).
+
+    `sensitivity_total` is the L1 bound Δ_k of the whole query under kind k, `distances` the
+    d_k in [0, 1]; with that scale on every coordinate kind k is (ε/d_k)-DP. Raises
+    ConfigurationError for NaN, numbers out of range or shapes that differ.
+    """
+    total = _numbers("sensitivity_total", sensitivity_total, 1)
+    distance = _numbers("distances", distances, 1)
+    _require("sensitivity_total", total, (total >= 0) & np.isfinite(total), "a finite bound >= 0")
+    _require("distances", distance, (distance >= 0) & (distance <= 1), "a number in [0, 1]")
+    if total.shape != distance.shape:
+        raise ConfigurationError(
+            f"distances has length {distance.size}, sensitivity_total {total.size}: pass one each"
+        )
+    if not epsilon > 0:
+        raise ConfigurationError(f"epsilon={epsilon} is not allowed: pass epsilon > 0")
+    largest = float(np.max(total * distance, initial=0.0))
+    if largest == 0 or math.isinf(epsilon):
+        return 0.0
+    return largest / epsilon * (1 + 4 * _EPS)
+
+
+# --- the program in normal form ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    sensitivity: Floats
+    budget: Floats
+    dimension: Floats
+    cost: Floats
+    start: Floats | None
+    tolerance: float
+
+    @classmethod
+    def check(
+        cls,
+        sensitivity: ArrayLike,
+        budget: ArrayLike,
+        dimension: ArrayLike,
+        weights: ArrayLike | None,
+        start: ArrayLike | None,
+        tolerance: float,
+    ) -> _Problem:
+        a = _numbers("sensitivity", sensitivity, 2)
+        b = _numbers("budget", budget, 1, a.shape[0])
+        n = _numbers("dimension", dimension, 1, a.shape[1])
+        _require("sensitivity", a, (a >= 0) & np.isfinite(a), "a finite bound >= 0")
+        _require("budget", b, b >= 0, "a number >= 0 or inf")
+        _require("dimension", n, (n >= 1) & np.isfinite(n), "a count >= 1")
+        cost = n
+        if weights is not None:
+            eta = _numbers("weights", weights, 1, a.shape[1])
+            _require("weights", eta, (eta > 0) & np.isfinite(eta), "a finite number > 0")
+            cost = n * eta
+        first = None
+        if start is not None:
+            first = _numbers("start", start, 1, a.shape[0])
+            _require("start", first, (first >= 0) & np.isfinite(first), "the dual of a result")
+        if not (0 < tolerance < math.inf):
+            raise ConfigurationError(f"tolerance={tolerance} is not allowed: pass a number > 0")
+        stuck = (b == 0) & a.any(axis=1)
+        if stuck.any():
+            raise ConfigurationError(
+                f"budget[{int(np.argmax(stuck))}]=0 but this kind moves a block: "
+                "no finite noise meets it; give it a budget > 0"
+            )
+        return cls(a, b, n, cost, first, float(tolerance))
+
+
+def _least_noise(problem: _Problem, power: int) -> tuple[Floats, float, Floats]:
+    """Noise per block, relative duality gap and dual of `minimise Σ c_j noise_j²` (THEORY T5).
+
+    With p = `power`, noise_j = unit_j·y_j^(−p/2), and Σ_j ratio_kj^(2/p) y_j ≤ 1 is the budget.
+    """
+    a, b = problem.sensitivity, problem.budget
+    noise, dual = np.zeros(a.shape[1]), np.zeros(a.shape[0])
+    kinds = np.flatnonzero(np.isfinite(b) & a.any(axis=1))
+    if not kinds.size:
+        return noise, 0.0, dual
+    b = b[kinds]
+    with np.errstate(over="ignore"):
+        relative = a[kinds] / (np.sqrt(b) if power == 1 else b)[:, None]
+    unit = relative.max(axis=0)
+    blocks = np.flatnonzero(unit > 0)
+    relative, unit = relative[:, blocks], unit[blocks]
+    largest = float(unit.max())
+    if not math.isfinite(largest):
+        raise ConfigurationError("sensitivity / budget overflows: give the query smaller units")
+    ratio = relative / unit
+    costs = np.maximum(problem.cost[blocks] * (unit / largest) ** 2, 1e-250)
+    start = None if problem.start is None else problem.start[kinds] * b / largest**2
+    matrix = ratio * ratio if power == 1 else ratio
+    y, bound, multipliers = _solve(matrix, costs, power, start, problem.tolerance)
+    scaled = _meet_budgets(y ** (-power / 2), ratio, power)
+    noise[blocks] = unit * scaled * (1 + 4 * _EPS)
+    gap = max(float(costs @ scaled**2) / bound - 1.0, 0.0)
+    dual[kinds] = multipliers * (largest**2 / b)
+    return noise, gap, dual
+
+
+def _meet_budgets(noise: Floats, ratio: Floats, power: int) -> Floats:
+    """Scale the noise until Σ_j (ratio_kj/noise_j)^(2/p) ≤ 1 in exact arithmetic for every k."""
+    terms = ratio / noise
+    spent = float((terms * terms if power == 1 else terms).sum(axis=1).max())
+    spent *= 1 + (ratio.shape[1] + 16) * _EPS  # more than a sum of that many terms can lose
+    return noise * (math.sqrt(spent) if power == 1 else spent)
+
+
+# --- the solver ----------------------------------------------------------------------------------
+
+
+def _solve(
+    A: Floats, c: Floats, power: int, start: Floats | None, tolerance: float
+) -> tuple[Floats, float, Floats]:
+    """Primal–dual Newton on the dual of `minimise Σ c_j/y_j^p subject to A y ≤ 1`.
+
+    y_j = (p c_j/s_j)^(1/(p+1)) with s = Aᵀλ. Scaling λ to its best multiple gives the lower
+    bound, scaling y to feasibility the upper one; returns the y and λ of the smallest gap seen.
+    """
+    lam, z = _first_point(A, c, power, start)
+    best: tuple[float, Floats, float, Floats] | None = None
+    centre = 0.1
+    for _ in range(_MAX_STEPS):
+        s = lam @ A
+        y = _primal(c, s, power)
+        use = A @ y
+        objective, total = float(s @ y) / power, float(lam.sum())
+        root = power * objective / total  # λ ← root^(p+1)·λ maximises the dual along its ray
+        gap = (float(use.max()) / root) ** power - 1
+        if best is None or gap < best[0]:
+            best = gap, y / root, root ** (power + 1) * total / power, lam * root ** (power + 1)
+        if gap <= tolerance or not math.isfinite(gap):
+            break
+        target = centre * float(lam @ z) / lam.size
+        hessian = (A * (y / ((power + 1) * s))) @ A.T
+        diagonal = hessian.diagonal()
+        hessian[np.diag_indices_from(hessian)] = diagonal * (1 + 1e-13) + z / lam
+        _factor, step, failed = lapack.dposv(hessian, target / lam - (1 - use))
+        if failed:
+            break
+        step_z = target / lam - z - z / lam * step
+        length = 1 / max(1.0, float(np.max(-step / lam)) / 0.99)
+        length_z = 1 / max(1.0, float(np.max(-step_z / z)) / 0.99)
+        lam = lam + length * step
+        z = z + length_z * step_z
+        centre = 0.02 if min(length, length_z) > 0.9 else 0.2
+    assert best is not None
+    return best[1], best[2], best[3]
+
+
+def _primal(c: Floats, s: Floats, power: int) -> Floats:
+    return np.sqrt(c / s) if power == 1 else np.cbrt(2 * c / s)
+
+
+def _first_point(A: Floats, c: Floats, power: int, start: Floats | None) -> tuple[Floats, Floats]:
+    lam = np.ones(A.shape[0]) if start is None or not start.any() else start
+    if start is not None:
+        lam = np.maximum(lam, 1e-3 * lam.mean())
+    s = lam @ A
+    y = _primal(c, s, power)
+    root = float(s @ y) / float(lam.sum())
+    lam = lam * root ** (power + 1)
+    use = A @ y / root
+    return lam, np.maximum(1 - use, 0.1)
+
+
+# --- arguments -----------------------------------------------------------------------------------
+
+
+def _numbers(name: str, value: ArrayLike, ndim: int, length: int | None = None) -> Floats:
+    try:
+        out = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ConfigurationError(f"{name} is not an array of numbers: {error}") from error
+    if out.ndim != ndim or out.size == 0 or (length is not None and out.shape[0] != length):
+        wanted = "(kinds, blocks)" if ndim == 2 else f"({'n' if length is None else length},)"
+        raise ConfigurationError(f"{name} has shape {out.shape}: pass shape {wanted}")
+    return out
+
+
+def _require(name: str, value: Floats, valid: NDArray[np.bool_], wanted: str) -> None:
+    if not valid.all():
+        at = tuple(int(i) for i in np.argwhere(~valid)[0])
+        raise ConfigurationError(f"{name}{list(at)}={value[at]} is not allowed: pass {wanted}")
+
+
+def _check_result(name: str, noise: Floats, total: float, gap: float, dual: Floats) -> None:
+    for field, value in ((name, noise), ("dual", dual)):
+        if not np.all((value >= 0) & np.isfinite(value)):
+            raise ConfigurationError(f"{field}={value} is not allowed: every entry must be >= 0")
+    for field, number in (("total_variance", total), ("gap", gap)):
+        if not number >= 0:
+            raise ConfigurationError(f"{field}={number} is not allowed: it must be >= 0")
