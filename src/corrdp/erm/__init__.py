@@ -1,0 +1,1 @@
+"""Empirical risk minimisation: losses, sensitivities and the noisy training loop."""
