@@ -24,7 +24,8 @@ __all__ = ["Allocation", "LaplaceAllocation", "allocate", "allocate_laplace", "o
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_MAX_STEPS = 100
+_COLD_STEPS = 100
+_WARM_STEPS = 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,56 +246,77 @@ def _meet_budgets(noise: Floats, ratio: Floats, power: int) -> Floats:
 def _solve(
     A: Floats, c: Floats, power: int, start: Floats | None, tolerance: float
 ) -> tuple[Floats, float, Floats]:
-    """Primal–dual Newton on the dual of `minimise Σ c_j/y_j^p subject to A y ≤ 1`.
+    """Minimise Σ c_j/y_j^p subject to A y ≤ 1; returns y, a lower bound of the minimum and λ."""
+    best = None
+    if start is not None and start.any():
+        best = _Point.at(A, c, power, np.maximum(start, 1e-12 * start.mean()))
+        if not best.gap <= tolerance:
+            lifted = _Point.at(A, c, power, np.maximum(best.lam, 1e-2 * best.lam.mean()))
+            best = _newton(A, c, power, lifted, 1e-2, tolerance, _WARM_STEPS)
+    if best is None or not best.gap <= tolerance:
+        first = _Point.at(A, c, power, np.ones(A.shape[0]))
+        cold = _newton(A, c, power, first, 1.0, tolerance, _COLD_STEPS)
+        best = cold if best is None or not best.gap <= cold.gap else best
+    return best.y, best.bound, best.lam
 
-    y_j = (p c_j/s_j)^(1/(p+1)) with s = Aᵀλ. Scaling λ to its best multiple gives the lower
-    bound, scaling y to feasibility the upper one; returns the y and λ of the smallest gap seen.
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A dual point λ, moved to the best multiple along its ray, and what follows from it.
+
+    y_j = (p c_j/s_j)^(1/(p+1)) with s = Aᵀλ; `slack` is 1 − A y; `bound` the dual value, which
+    nothing feasible can go below; `gap` how far y, scaled to feasibility, lies above it.
     """
-    lam, z = _first_point(A, c, power, start)
-    best: tuple[float, Floats, float, Floats] | None = None
-    centre = 0.1
-    for _ in range(_MAX_STEPS):
+
+    lam: Floats
+    s: Floats
+    y: Floats
+    slack: Floats
+    bound: float
+    gap: float
+
+    @classmethod
+    def at(cls, A: Floats, c: Floats, power: int, lam: Floats) -> _Point:
         s = lam @ A
-        y = _primal(c, s, power)
+        y = np.sqrt(c / s) if power == 1 else np.cbrt(2 * c / s)
+        total = float(lam.sum())
+        root = float(s @ y) / total
+        grow = root ** (power + 1)
+        y = y / root
         use = A @ y
-        objective, total = float(s @ y) / power, float(lam.sum())
-        root = power * objective / total  # λ ← root^(p+1)·λ maximises the dual along its ray
-        gap = (float(use.max()) / root) ** power - 1
-        if best is None or gap < best[0]:
-            best = gap, y / root, root ** (power + 1) * total / power, lam * root ** (power + 1)
-        if gap <= tolerance or not math.isfinite(gap):
+        gap = float(use.max()) ** power - 1
+        return cls(lam * grow, s * grow, y, 1 - use, grow * total / power, gap)
+
+
+def _newton(
+    A: Floats, c: Floats, power: int, point: _Point, least: float, tolerance: float, steps: int
+) -> _Point:
+    """Primal–dual interior-point iterations from `point`; the point of the smallest gap seen.
+
+    z ≥ 0 stands for the slack; `least` keeps it away from 0 at the start.
+    """
+    best, centre, z = point, 0.1, np.maximum(point.slack, least)
+    for _ in range(steps):
+        if best.gap <= tolerance:
             break
-        target = centre * float(lam @ z) / lam.size
-        hessian = (A * (y / ((power + 1) * s))) @ A.T
-        diagonal = hessian.diagonal()
-        hessian[np.diag_indices_from(hessian)] = diagonal * (1 + 1e-13) + z / lam
-        _factor, step, failed = lapack.dposv(hessian, target / lam - (1 - use))
+        lam, ratio = point.lam, z / point.lam
+        target = centre * float(lam @ z) / lam.size / lam
+        half = A * np.sqrt(point.y / ((power + 1) * point.s))
+        hessian = half @ half.T
+        diagonal = hessian.ravel()[:: lam.size + 1]
+        diagonal *= 1 + 1e-13  # duplicated kinds make the Hessian singular
+        diagonal += ratio
+        _factor, step, failed = lapack.dposv(hessian.T, target - point.slack)
         if failed:
             break
-        step_z = target / lam - z - z / lam * step
-        length = 1 / max(1.0, float(np.max(-step / lam)) / 0.99)
-        length_z = 1 / max(1.0, float(np.max(-step_z / z)) / 0.99)
-        lam = lam + length * step
+        step_z = target - z - ratio * step
+        length = 0.99 / max(0.99, float((-step / lam).max()))
+        length_z = 0.99 / max(0.99, float((-step_z / z).max()))
         z = z + length_z * step_z
-        centre = 0.02 if min(length, length_z) > 0.9 else 0.2
-    assert best is not None
-    return best[1], best[2], best[3]
-
-
-def _primal(c: Floats, s: Floats, power: int) -> Floats:
-    return np.sqrt(c / s) if power == 1 else np.cbrt(2 * c / s)
-
-
-def _first_point(A: Floats, c: Floats, power: int, start: Floats | None) -> tuple[Floats, Floats]:
-    lam = np.ones(A.shape[0]) if start is None or not start.any() else start
-    if start is not None:
-        lam = np.maximum(lam, 1e-3 * lam.mean())
-    s = lam @ A
-    y = _primal(c, s, power)
-    root = float(s @ y) / float(lam.sum())
-    lam = lam * root ** (power + 1)
-    use = A @ y / root
-    return lam, np.maximum(1 - use, 0.1)
+        point = _Point.at(A, c, power, lam + length * step)
+        best = point if point.gap < best.gap else best
+        centre = 0.01 if min(length, length_z) > 0.9 else 0.1
+    return best
 
 
 # --- arguments -----------------------------------------------------------------------------------
