@@ -103,6 +103,9 @@ class KindBudget:
         Allowed loss; ``epsilon`` is ``inf`` where nothing limits the kind.
     mu_squared : float
         Run budget β_k = μ(ε_k, δ_k)² after the reserve, fixed before the run.
+    fixed : float
+        Upper limit of ``mu_squared`` that was fixed before the first release of any kind; larger
+        only where the distance was itself released (THEORY T10).
     """
 
     kind: NeighbourKind
@@ -110,8 +113,11 @@ class KindBudget:
     epsilon: float
     delta: float
     mu_squared: float
+    fixed: float = math.nan
 
     def __post_init__(self) -> None:
+        if math.isnan(self.fixed):
+            object.__setattr__(self, "fixed", self.mu_squared)
         if not 0 <= self.distance <= 1:
             raise ConfigurationError(
                 f"distance of {self.kind.name!r} is {self.distance!r}; it must lie in [0, 1]"
