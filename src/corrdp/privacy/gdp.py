@@ -6,13 +6,15 @@ t = ε/μ − μ/2 and the Mills ratio M(s) = Φ(−s)/φ(s), the curve of T4 re
     δ_μ(ε) = Φ(−t) − e^ε·Φ(−t−μ) = φ(t)·(M(t) − M(t+μ)),
 
 which neither overflows nor, for small μ, cancels: M(t) − M(t+μ) is then integrated, M' = sM − 1.
-Every function below rests on `_log_delta`, an upper bound of ln δ_μ(ε) whose slack covers all
+Every function below rests on `_curve`, an upper bound of ln δ_μ(ε) whose slack covers all
 rounding, so what the inverse functions return is checked against it and not merely close.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,10 +30,14 @@ _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.nextafter(0.0, 1.0))
 _HUGE = float(np.finfo(np.float64).max)
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+_SQRT_HALF = math.sqrt(0.5)
+_SQRT_HALF_PI = math.sqrt(math.pi / 2)
 _INTEGRATE_BELOW = 0.5  # μ; eight nodes leave a relative error under 1e-17 there
+_LEGENDRE = np.polynomial.legendre.leggauss(8)
+_NODES, _WEIGHTS = 0.5 + 0.5 * _LEGENDRE[0], 0.5 * _LEGENDRE[1]  # on [0, 1]
 _FAR = 1e4  # t; beyond it M(t) − M(t+μ) ≤ μ/(t(t+μ)) is as exact as ln δ ≈ −t²/2 can show
-_NODES, _WEIGHTS = (np.asarray(v, dtype=np.float64) for v in np.polynomial.legendre.leggauss(8))
-_NEWTON_STEPS = 60
+_CUBIC = 1e-6  # in ln δ; one more cubic step from there is exact
+_MAX_STEPS = 100
 
 
 def mu(epsilon: ArrayLike, delta: ArrayLike) -> float | Floats:
@@ -113,100 +119,139 @@ def group_chain(mus: ArrayLike) -> float:
 # --- the curve -----------------------------------------------------------------------------------
 
 
-def _log_delta(m: Floats, e: Floats) -> tuple[Floats, Floats, Floats]:
-    """Upper bound of ln δ_μ(ε), its slope in ln μ, and minus its slope in ε; 0 < μ < ∞, ε < ∞."""
-    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        x = np.minimum(e / m, 1e150)
-        t = x - m / 2
-        t = t - 2 * _EPS * (x + m / 2)  # at most the exact t, and δ falls with t
-        s = t + m
-        root_half = math.sqrt(0.5)
-        scale = math.sqrt(math.pi / 2)
-        mills_t, mills_s = (
-            scale * special.erfcx(root_half * t),
-            scale * special.erfcx(root_half * s),
-        )
-        apart = special.log_ndtr(-t) + np.log1p(-mills_s / mills_t)
-        log_phi = -0.5 * t * t - _LOG_SQRT_2PI
-        near = log_phi + np.log(_mills_fall(t, m))
-        far = log_phi + np.log(m) - np.log(t) - np.log(s)
-        value = np.where(m < _INTEGRATE_BELOW, near, apart)
-        value = np.where(t > _FAR, far, value)
-        slack = 16 * _EPS * (2 + np.where(t > _FAR, np.abs(value), t * t))
-        slope_mu = np.exp(np.log(m) + log_phi - value)
-        slope_epsilon = np.exp(log_phi + np.log(mills_s) - value)
-        return np.minimum(value + slack, 0.0), slope_mu, slope_epsilon
+class _Curve(NamedTuple):
+    """An upper bound of ln δ_μ(ε), with what its derivatives are made of."""
+
+    log: Floats  # ≥ ln δ
+    t: Floats  # ≤ ε/μ − μ/2
+    hazard: Floats  # φ(t)/δ
+    mills: Floats  # M(t+μ)
+
+
+def _curve(m: Floats, e: Floats) -> _Curve:
+    """Evaluate ln δ_μ(ε) for 0 < μ < ∞ and 0 ≤ ε < ∞; exceeds it by less than 4e-15·(2+t²)."""
+    x = np.minimum(e / m, 1e200)
+    t = x - m / 2
+    # the exact t is not below this one, and δ falls with t
+    t = np.minimum(t - 2 * _EPS * (x + m / 2), 1e150)
+    s = t + m
+    square = t * t
+    log_phi = -0.5 * square - _LOG_SQRT_2PI
+    mills = _SQRT_HALF_PI * special.erfcx(_SQRT_HALF * s)
+    rest = mills / (_SQRT_HALF_PI * special.erfcx(_SQRT_HALF * t))
+    value = special.log_ndtr(-t) + np.log1p(-rest)
+    near = m < _INTEGRATE_BELOW
+    if near.any():
+        value[near] = log_phi[near] + np.log(_mills_fall(t[near], m[near]))
+    size = square
+    far = t > _FAR
+    if far.any():
+        value = np.where(far, log_phi + np.log(m) - np.log(t) - np.log(s), value)
+        value = np.maximum(value, -_HUGE)
+        size = np.where(far, np.abs(value), square)
+    value = np.minimum(value + 16 * _EPS * (2 + size), 0.0)
+    return _Curve(value, t, np.exp(log_phi - value), mills)
 
 
 def _mills_fall(t: Floats, m: Floats) -> Floats:
     """M(t) − M(t+μ) for μ < 1/2 as the integral of 1 − sM(s), which has no cancellation in μ."""
-    s = t[..., None] + m[..., None] * (0.5 + 0.5 * _NODES)
-    square = np.maximum(s * s, 900.0)
-    # 1 − sM(s) in powers of 1/s²: where s is large the closed form would cancel
-    series = 1 - (3 - (15 - (105 - (945 - 10395 / square) / square) / square) / square) / square
-    closed = 1 - s * (math.sqrt(math.pi / 2) * special.erfcx(math.sqrt(0.5) * s))
-    integrand = np.where(s > 30.0, series / square, closed)
-    return m * (integrand @ (0.5 * _WEIGHTS))
+    s = t[:, None] + m[:, None] * _NODES
+    integrand = 1 - s * (_SQRT_HALF_PI * special.erfcx(_SQRT_HALF * s))
+    large = s > 30.0
+    if large.any():
+        # there 1 − sM(s) would cancel; its expansion ends on a positive term: an upper bound
+        inverse = 1 / s[large] ** 2
+        series = np.zeros_like(inverse)
+        for factor in (13, 11, 9, 7, 5, 3):
+            series = factor * inverse * (1 - series)
+        integrand[large] = inverse * (1 - series)
+    fall: Floats = m * (integrand @ _WEIGHTS)
+    return fall
 
 
 def _mu(e: Floats, d: Floats) -> Floats:
     out = np.full(e.shape, math.inf)
     finite = np.isfinite(e)
-    if not finite.any():
-        return out
-    e, log_d = e[finite], _log_down(d[finite])
-    # Φ(−t) and δ_μ(0) both exceed δ_μ(ε), so either inverse lies below the answer; the curve is
-    # concave in ln μ, so Newton climbs from there without overshooting.
-    t = -special.ndtri(d[finite])
-    root = np.sqrt(t * t + 2 * e)
-    m = np.where(t > 0, 2 * e / (t + root), root - t)
-    m = np.maximum(m, 2 * math.sqrt(2) * special.erfinv(d[finite]))
-    for _ in range(_NEWTON_STEPS):
-        value, slope, _unused = _log_delta(m, e)
-        step = (log_d - value) / np.maximum(slope, _TINY)
-        m = m * np.exp(np.clip(step, -1.0, 4.0))
-        if np.all(np.abs(step) < 1e-9):
-            break
-    shrink = 2 * _EPS
-    while not np.all(ok := _log_delta(m, e)[0] <= log_d):
-        m = np.where(ok, m, m * (1 - min(shrink, 0.5)))
-        shrink *= 2
-    out[finite] = m
+    if finite.any():
+        with np.errstate(all="ignore"):
+            out[finite] = _solve_mu(e[finite], d[finite])
     return out
+
+
+def _solve_mu(e: Floats, d: Floats) -> Floats:
+    """Halley's iteration in ln μ, then steps down until the bound of ln δ is met."""
+    target = _log_down(d)
+    # Φ(−t) and δ_μ(0) both exceed δ_μ(ε), so the inverse of either lies below the answer
+    t = -special.ndtri(d)
+    root = np.hypot(t, math.sqrt(2) * np.sqrt(e))
+    m = np.where(t > 0, 2 * (e / (t + root)), root - t)
+    m = np.maximum(m, 2 * math.sqrt(2) * special.erfinv(d))
+    for _ in range(_MAX_STEPS):
+        curve = _curve(m, e)
+        miss = target - curve.log
+        slope = m * curve.hazard
+        bend = 1 + curve.t * (curve.t + m) - slope  # second over first derivative
+        m = m * np.exp(np.clip(_halley(miss, slope, bend), -1.0, 4.0))
+        if np.all(np.abs(miss) < _CUBIC):
+            break
+    m = m * (1 - 4 * _EPS)
+    shrink = 4 * _EPS
+    for _ in range(_MAX_STEPS):
+        bad = ~(_curve(m, e).log <= target)
+        if not bad.any():
+            return m
+        m = np.where(bad, m * (1 - min(shrink, 0.5)), m)
+        shrink *= 2
+    return np.where(bad, 0.0, m)
 
 
 def _epsilon_of(m: Floats, d: Floats) -> Floats:
     out = np.where(np.isinf(m), math.inf, 0.0)
-    log_d = _log_down(d)
-    spends = np.isfinite(m) & (m > 0)
-    spends[spends] = _log_delta(m[spends], np.zeros_like(m[spends]))[0] > log_d[spends]
-    if not spends.any():
-        return out
-    m, log_d = m[spends], log_d[spends]
-    # Φ(−t) exceeds δ, so this ε is too large; the curve is concave in ε: Newton descends to it
-    with np.errstate(over="ignore"):
-        e = np.minimum(m * np.maximum(m / 2 - special.ndtri(d[spends]), 0.0), _HUGE)
-    for _ in range(_NEWTON_STEPS):
-        value, _unused, slope = _log_delta(m, e)
-        step = (value - log_d) / np.maximum(slope, _TINY)
-        e_next = np.clip(e + step, e / 64, 2 * e + m)
-        done = np.abs(e_next - e) <= 1e-9 * e
-        e = e_next
-        if done.all():
-            break
-    grow = 2 * _EPS
-    while not np.all(ok := _log_delta(m, e)[0] <= log_d):
-        e = np.where(ok, e, e * (1 + grow))
-        grow *= 2
-    out[spends] = e
+    with np.errstate(all="ignore"):
+        spends = np.isfinite(m) & (m > 0)
+        spends[spends] = _curve(m[spends], np.zeros_like(m[spends])).log > _log_down(d[spends])
+        if spends.any():
+            out[spends] = _solve_epsilon(m[spends], d[spends])
     return out
+
+
+def _solve_epsilon(m: Floats, d: Floats) -> Floats:
+    """Halley's iteration in ε, then steps up until the bound of ln δ is met."""
+    target = _log_down(d)
+    # Φ(−t) exceeds δ, so the inverse of the former lies above the answer
+    e = np.minimum(m * np.maximum(m / 2 - special.ndtri(d), _EPS * m), _HUGE)
+    for _ in range(_MAX_STEPS):
+        curve = _curve(m, e)
+        miss = target - curve.log
+        slope = -curve.mills * curve.hazard
+        bend = 1 - 1 / (m * curve.mills) - slope
+        e = np.clip(e + _halley(miss, slope, bend), e / 64, 2 * e + m)
+        if np.all(np.abs(miss) < _CUBIC):
+            break
+    e = e * (1 + 4 * _EPS)
+    grow = 4 * _EPS
+    for _ in range(_MAX_STEPS):
+        bad = ~(_curve(m, e).log <= target)
+        if not bad.any():
+            return e
+        e = np.where(bad, e * (1 + grow), e)
+        grow *= 2
+    return np.where(bad, math.inf, e)
+
+
+def _halley(miss: Floats, slope: Floats, bend: Floats) -> Floats:
+    """Step to the root of f from miss = −f, slope = f' and bend = f''/f'."""
+    newton = miss / np.where(np.abs(slope) > _TINY, slope, np.copysign(_TINY, slope))
+    step: Floats = newton / np.clip(1 + 0.5 * newton * bend, 0.5, 2.0)
+    return step
 
 
 def _log_delta_of(m: Floats, e: Floats) -> Floats:
     out = np.where(np.isinf(m), 0.0, -math.inf)
     out[np.isinf(e)] = -math.inf
     inner = np.isfinite(m) & (m > 0) & np.isfinite(e)
-    out[inner] = np.maximum(_log_delta(m[inner], e[inner])[0], -_HUGE)
+    with np.errstate(all="ignore"):
+        out[inner] = np.maximum(_curve(m[inner], e[inner]).log, -_HUGE)
     return out
 
 
@@ -239,7 +284,9 @@ def _log_down(d: Floats) -> Floats:
 # --- arguments -----------------------------------------------------------------------------------
 
 
-def _checked(name: str, value: ArrayLike, mend: str, valid) -> Floats:  # type: ignore[no-untyped-def]
+def _checked(
+    name: str, value: ArrayLike, mend: str, valid: Callable[[Floats], NDArray[np.bool_]]
+) -> Floats:
     try:
         out = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -264,7 +311,7 @@ def _mu_values(value: ArrayLike) -> Floats:
     return _checked("mu", value, "pass mu >= 0 (or inf)", lambda v: v >= 0)
 
 
-def _broadcast(function, *arguments: Floats) -> float | Floats:  # type: ignore[no-untyped-def]
+def _broadcast(function: Callable[..., Floats], *arguments: Floats) -> float | Floats:
     """Apply a function of equally shaped 1-d arrays; a float comes back for scalars."""
     try:
         full = np.broadcast_arrays(*arguments)
@@ -273,5 +320,5 @@ def _broadcast(function, *arguments: Floats) -> float | Floats:  # type: ignore[
         raise ConfigurationError(
             f"shapes {shapes} do not broadcast: pass matching arrays"
         ) from error
-    out: Floats = function(*(np.array(a, dtype=np.float64).reshape(-1) for a in full))
+    out = function(*(np.array(a, dtype=np.float64).reshape(-1) for a in full))
     return float(out[0]) if full[0].ndim == 0 else out.reshape(full[0].shape)
