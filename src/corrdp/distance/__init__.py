@@ -1,7 +1,7 @@
-"""How much a column tells about the sensitive ones: exact, bounded, private, conditional."""
+"""How much a column tells about the sensitive ones, and how sure that is (THEORY T2, T10)."""
 
 from __future__ import annotations
 
-from corrdp.distance.result import Distance, Distances, Source
+from corrdp.distance.result import Distance, Distances
 
-__all__ = ["Distance", "Distances", "Source"]
+__all__ = ["Distance", "Distances"]
