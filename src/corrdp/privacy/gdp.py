@@ -81,7 +81,8 @@ def epsilon(mu: ArrayLike, delta: ArrayLike) -> float | Floats:
     """Smallest ε ≥ 0 for which μ-GDP implies (ε, δ)-DP, rounded up (THEORY T4).
 
     Zero when δ alone covers the pair; ``inf`` for μ = ∞. `mu` ≥ 0 and 0 < `delta` < 1 broadcast.
-    Within 1e-9 of ε, or 1e-13 where δ fixes ε no better (δ_μ(0) just above δ). Raises ConfigurationError for NaN, a negative μ or δ outside (0, 1).
+    Within 1e-9 of ε, or 1e-13 where δ fixes ε no better (δ_μ(0) just above δ). Raises
+    ConfigurationError for NaN, a negative μ or δ outside (0, 1).
     """
     return _broadcast(_epsilon_of, _mu_values(mu), _delta(delta))
 
