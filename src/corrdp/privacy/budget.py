@@ -1,0 +1,232 @@
+"""One budget for several fits and queries on the same table.
+
+The account lives in a small file that every process shares under a lock, so clones, folds and
+parallel workers charge the same budget, and a charge is written before any noise is drawn. The
+file holds losses only.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from filelock import FileLock
+
+from corrdp.errors import BudgetExceededError, ConfigurationError
+from corrdp.files import write_text
+from corrdp.neighbours import INSENSITIVE, RECORD
+from corrdp.privacy import gdp
+from corrdp.privacy.budgets import KindBudget
+
+__all__ = ["Charge", "Composition", "PrivacyBudget"]
+
+Composition: TypeAlias = Literal["gdp", "basic"]
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What a release is going to spend at most.
+
+    Attributes
+    ----------
+    name : str
+        What the release is.
+    epsilon, delta : float
+        The target of the sensitive columns.
+    distances : mapping of str to float
+        d of every kind that limits a column; empty when distances are released themselves.
+    mu_squared : mapping of str to float
+        Squared μ per kind (kinds without a limit are left out).
+    adaptive : bool
+        Whether distances are estimated by the release itself.
+    """
+
+    name: str
+    epsilon: float
+    delta: float
+    distances: Mapping[str, float]
+    mu_squared: Mapping[str, float]
+    adaptive: bool = False
+
+    @classmethod
+    def of(cls, name: str, epsilon: float, delta: float, budgets: Sequence[KindBudget]) -> Charge:
+        """The charge of a run whose distances were known beforehand."""
+        single = [b for b in budgets if b.kind.name not in (INSENSITIVE, RECORD)]
+        return cls(
+            name,
+            epsilon,
+            delta,
+            {b.kind.name: b.distance for b in single},
+            {b.kind.name: b.mu_squared for b in single if math.isfinite(b.mu_squared)},
+        )
+
+
+class PrivacyBudget:
+    """(ε, δ) of CorrDP for everything that is released from one table.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Loss of the sensitive columns; column i may lose ε/d_i.
+    composition : {"gdp", "basic"}
+        ``"gdp"`` adds squared μ per kind and needs distances known beforehand; ``"basic"`` adds
+        ε's and δ's and also takes privately estimated distances (THEORY T3, T4).
+    path : path, optional
+        File of the account; by default a temporary one that lives as long as this object.
+
+    Raises
+    ------
+    BudgetExceededError
+        From :meth:`charge`, before anything is drawn.
+
+    Examples
+    --------
+    >>> budget = PrivacyBudget(1.0, 1e-6, composition="basic")
+    >>> budget.charge(Charge("query", 0.4, 1e-7, {}, {}))
+    >>> round(budget.spent, 3)
+    0.4
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        composition: Composition = "gdp",
+        path: str | Path | None = None,
+    ) -> None:
+        self._mu_total = float(gdp.mu(epsilon, delta))  # checks both
+        if not math.isfinite(epsilon):
+            raise ConfigurationError("a budget with epsilon=inf limits nothing")
+        if composition not in ("gdp", "basic"):
+            raise ConfigurationError(f"composition={composition!r} is unknown; use gdp or basic")
+        self.epsilon, self.delta, self.composition = float(epsilon), float(delta), composition
+        if path is None:
+            folder = tempfile.TemporaryDirectory(prefix="corrdp-budget-")
+            self._finalizer = weakref.finalize(self, folder.cleanup)
+            path = Path(folder.name) / "budget.json"
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"PrivacyBudget(epsilon={self.epsilon:g}, delta={self.delta:g}, {self.composition})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PrivacyBudget:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.epsilon, self.delta, self.composition, str(self.path))
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Everything charged so far, in order."""
+        with self._lock():
+            return tuple(self._read())
+
+    @property
+    def spent(self) -> float:
+        """ε of the sensitive columns spent so far, at this budget's δ (never rounded down)."""
+        charges = self.charges
+        if self.composition == "basic":
+            return math.fsum(charge.epsilon for charge in charges)
+        spent = max(_sums(charges).values(), default=0.0)
+        return float(gdp.epsilon(math.sqrt(spent), self.delta)) if spent else 0.0
+
+    def charge(self, charge: Charge) -> None:
+        """Record a release that is about to happen, or refuse it.
+
+        Raises
+        ------
+        BudgetExceededError
+            If less is left than the release needs.
+        ConfigurationError
+            If its distances or kinds are not those of the earlier releases.
+        """
+        with self._lock():
+            charges = self._read()
+            self._check_same(charges, charge)
+            if self.composition == "basic":
+                self._check_basic(charges, charge)
+            else:
+                self._check_gdp(charges, charge)
+            plain = [_to_plain(one) for one in (*charges, charge)]
+            write_text(self.path, json.dumps(plain, indent=1) + "\n")
+
+    def _lock(self) -> FileLock:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return FileLock(f"{self.path}.lock")
+
+    def _read(self) -> list[Charge]:
+        if not self.path.is_file():
+            return []
+        try:
+            entries = json.loads(self.path.read_text(encoding="utf-8"))
+            return [Charge(**entry) for entry in entries]
+        except (ValueError, TypeError):
+            raise ConfigurationError(f"{self.path} is not the file of a privacy budget") from None
+
+    def _check_same(self, charges: Sequence[Charge], charge: Charge) -> None:
+        if charge.adaptive and self.composition == "gdp":
+            raise ConfigurationError(
+                "distances estimated by the release itself do not compose in Gaussian DP; use "
+                "PrivacyBudget(..., composition='basic')"
+            )
+        for other in charges:
+            if charge.adaptive or other.adaptive or not other.distances or not charge.distances:
+                continue
+            if dict(other.distances) != dict(charge.distances):
+                raise ConfigurationError(
+                    "this release uses other columns, roles or distances than the first one "
+                    "charged here; losses under different distances do not add"
+                )
+
+    def _check_basic(self, charges: Sequence[Charge], charge: Charge) -> None:
+        epsilon = math.fsum(one.epsilon for one in (*charges, charge))
+        delta = math.fsum(one.delta for one in (*charges, charge))
+        if epsilon > self.epsilon * (1 + ROUNDING) or delta > self.delta * (1 + ROUNDING):
+            raise BudgetExceededError(
+                f"{charge.name} needs epsilon {charge.epsilon:g} at delta {charge.delta:g}; left "
+                f"are {max(0.0, self.epsilon - epsilon + charge.epsilon):.4g} and "
+                f"{max(0.0, self.delta - delta + charge.delta):.4g}"
+            )
+
+    def _check_gdp(self, charges: Sequence[Charge], charge: Charge) -> None:
+        totals = _sums((*charges, charge))
+        for kind, total in totals.items():
+            distance = charge.distances.get(kind, 1.0)
+            if distance <= 0:
+                continue
+            allowed = float(gdp.mu(self.epsilon / distance, self.delta)) ** 2
+            if total > allowed * (1 + ROUNDING):
+                left = max(0.0, allowed - total + charge.mu_squared[kind])
+                raise BudgetExceededError(
+                    f"{charge.name} needs squared mu {charge.mu_squared[kind]:.4g} for {kind!r}; "
+                    f"left are {left:.4g} of {allowed:.4g}"
+                )
+
+
+def _sums(charges: Sequence[Charge]) -> dict[str, float]:
+    """Squared μ of every kind over all charges."""
+    names = {kind for charge in charges for kind in charge.mu_squared}
+    return {n: math.fsum(c.mu_squared.get(n, 0.0) for c in charges) for n in names}
+
+
+def _to_plain(charge: Charge) -> dict[str, Any]:
+    return {
+        "name": charge.name,
+        "epsilon": charge.epsilon,
+        "delta": charge.delta,
+        "distances": dict(charge.distances),
+        "mu_squared": dict(charge.mu_squared),
+        "adaptive": charge.adaptive,
+    }
+
+
+def _reopen(epsilon: float, delta: float, composition: str, path: str) -> PrivacyBudget:
+    return PrivacyBudget(epsilon, delta, composition=cast(Composition, composition), path=path)

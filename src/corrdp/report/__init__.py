@@ -1,0 +1,1 @@
+"""Certificate and results for people; summarised first, rendered second."""
