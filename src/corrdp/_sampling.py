@@ -37,6 +37,7 @@ __all__ = [
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]
 Words = Callable[[int], NDArray[np.uint64]]
+Below = Callable[[int], int]
 
 #: Above this standard deviation (in cells) the noise is drawn in two layers.
 TWO_LAYERS = 2.0**16
@@ -47,6 +48,7 @@ LARGEST_SCALE = 2.0**47
 #: Largest discrete Laplace scale (in cells): 2^53 is exceeded with probability exp(-1024).
 LARGEST_LAPLACE_SCALE = 2.0**43
 
+_ONE = np.uint64(1)
 _SHORT = 2.0**54
 _WORD_BITS = 64
 _LONGEST = 18 * _WORD_BITS  # more leading zeros than the smallest double has
@@ -60,18 +62,21 @@ def operating_system_words(count: int) -> NDArray[np.uint64]:
 
 def signed_half_uniform(words: Words, count: int) -> Float:
     """``count`` numbers: a fair sign times a uniform on (0, 1/2] with 53 relative bits."""
-    odd = (words(count) | np.uint64(1)).view(np.int64)
+    odd = (words(count) | _ONE).view(np.int64)
     value = odd.astype(np.float64)
-    short = np.flatnonzero(np.abs(value) <= _SHORT)
+    short = (np.abs(value) <= _SHORT).nonzero()[0]  # one in 512
     value *= 2.0**-_WORD_BITS
-    for i in short:
-        value[i] = math.copysign(_lengthened(words, abs(int(odd[i])) >> 1), value[i])
+    if short.size:
+        # The lowest of the 63 bits was set by hand, the others are random.
+        longer = zip((np.abs(odd[short]) >> 1).tolist(), words(short.size).tolist(), strict=True)
+        magnitude = [_lengthened(words, (top << _WORD_BITS) | low) for top, low in longer]
+        value[short] = np.copysign(magnitude, value[short])
     return value
 
 
 def _lengthened(words: Words, prefix: int) -> float:
-    """A uniform on (0, 1/2] whose first 62 bits are ``prefix``, rounded to the nearest double."""
-    exponent = -_WORD_BITS
+    """A uniform on (0, 1/2] whose first 126 bits are ``prefix``, rounded to the nearest double."""
+    exponent = -2 * _WORD_BITS
     while prefix < 2**53 and exponent > -_LONGEST:
         prefix = (prefix << _WORD_BITS) | int(words(1)[0])
         exponent -= _WORD_BITS
@@ -92,8 +97,11 @@ def lattice_gaussian(words: Words, scale: Float) -> Float:
     Entries above ``TWO_LAYERS`` are drawn in two layers; the rule looks at ``scale`` only.
     """
     fine = scale > TWO_LAYERS
-    if not fine.any():
+    layered = np.count_nonzero(fine)
+    if layered == 0:
         return _one_layer(words, scale)
+    if layered == scale.size:
+        return _two_layers(words, scale)
     noise = np.empty_like(scale)
     noise[fine] = _two_layers(words, scale[fine])
     noise[~fine] = _one_layer(words, scale[~fine])
@@ -101,19 +109,27 @@ def lattice_gaussian(words: Words, scale: Float) -> Float:
 
 
 def _one_layer(words: Words, scale: Float) -> Float:
-    # + 0.0 turns -0.0 into 0.0: the sign of a rounded-away noise must not survive.
-    rounded: Float = np.rint(scale * standard_normal(words, scale.size)) + 0.0
-    return rounded
+    noise = standard_normal(words, scale.size)
+    noise *= scale
+    np.rint(noise, out=noise)
+    noise += 0.0  # turns -0.0 into 0.0: the sign of a rounded-away noise must not survive
+    return noise
 
 
 def _two_layers(words: Words, scale: Float) -> Float:
-    """Coarse noise on multiples of 2^b plus fine noise of standard deviation 4·2^b."""
-    step = np.exp2(np.rint(np.log2(scale) / 2.0) - 1.0)
-    fine = FINE_FACTOR * step
+    """Coarse noise on multiples of H = 2^b plus fine noise of standard deviation 4H.
+
+    H lies within a factor √2 of √scale/2, where both layers have about 2√scale cells.
+    """
+    step = np.ldexp(1.0, (np.frexp(scale)[1] >> 1) - 1)
+    layers = np.empty(2 * scale.size)
+    coarse, fine = layers[: scale.size], layers[scale.size :]
+    np.multiply(step, FINE_FACTOR, out=fine)
     # The last factor outweighs the rounding before it: the total is never below ``scale``.
-    coarse = np.sqrt(scale * scale - fine * fine) / step * (1.0 + 2.0**-50)
-    total: Float = step * _one_layer(words, coarse) + _one_layer(words, fine)
-    return total + 0.0
+    np.multiply(np.sqrt(scale * scale - fine * fine) / step, 1.0 + 2.0**-50, out=coarse)
+    drawn = _one_layer(words, layers)
+    noise: Float = step * drawn[: scale.size] + drawn[scale.size :]
+    return noise
 
 
 def bernoulli(words: Words, probability: float, count: int) -> Int:
@@ -121,76 +137,69 @@ def bernoulli(words: Words, probability: float, count: int) -> Int:
 
     A uniform is compared with ``probability`` byte by byte, as far as the comparison is open.
     """
-    chosen = []
-    open_ = np.arange(count, dtype=np.int64)
+    success = np.full(count, probability >= 1)
+    undecided = np.arange(0 if probability >= 1 else count)
     rest = Fraction(probability)
-    if rest >= 1:
-        return open_
-    while rest and open_.size:
+    while rest and undecided.size:
         digit = int(rest * 256)
         rest = rest * 256 - digit
-        drawn = words(-(-open_.size // 8)).view(np.uint8)[: open_.size]
-        chosen.append(open_[drawn < digit])
-        open_ = open_[drawn == digit]
-    return np.sort(np.concatenate(chosen)) if chosen else open_[:0]
+        drawn = words(-(-undecided.size // 8)).view(np.uint8)[: undecided.size]
+        success[undecided[drawn < digit]] = True
+        undecided = undecided[drawn == digit]
+    return np.flatnonzero(success)
 
 
-def discrete_laplace(words: Words, numerator: Int, denominator: Int) -> Int:
-    """Integers k with probability ∝ exp(-|k|·denominator/numerator), exactly.
+def discrete_laplace(words: Words, scales: list[Fraction]) -> list[int]:
+    """Integers k with probability proportional to exp(-|k|/scale), exactly; 0 for scale 0.
 
-    Canonne, Kamath, Steinke (2020), with integers only; both arguments one-dimensional, at least
-    1 and below 2^53. A value overflows with probability below exp(-1000), that is never.
+    Canonne, Kamath, Steinke (2020), with Python integers only.
     """
-    result = np.zeros(numerator.size, dtype=np.int64)
-    todo = np.arange(numerator.size)
-    while todo.size:
-        top = numerator[todo]
-        low = _below(words, top)
-        kept = _bernoulli_exp(words, low, top)
-        size = (low + top * _geometric(words, todo.size)) // denominator[todo]
-        negative = _below(words, np.full(todo.size, 2)) == 1
-        kept &= ~(negative & (size == 0))  # else 0 would be counted twice
-        result[todo[kept]] = np.where(negative, -size, size)[kept]
-        todo = todo[~kept]
-    return result
+    below = _uniform_below(words, len(scales))
+    return [_one_laplace(below, s.numerator, s.denominator) if s else 0 for s in scales]
 
 
-def _geometric(words: Words, count: int) -> Int:
-    """How many Bernoulli(1/e) succeed before the first failure."""
-    runs = np.zeros(count, dtype=np.int64)
-    running = np.arange(count)
-    while running.size:
-        one = np.ones(running.size, dtype=np.int64)
-        running = running[_bernoulli_exp(words, one, one)]
-        runs[running] += 1
-    return runs
+def _one_laplace(below: Below, numerator: int, denominator: int) -> int:
+    while True:
+        low = below(numerator)
+        if not _bernoulli_exp(below, low, numerator):
+            continue
+        high = 0
+        while _bernoulli_exp(below, 1, 1):
+            high += 1
+        # low + numerator·high is geometric with ratio exp(-1/numerator).
+        size = (low + numerator * high) // denominator
+        negative = below(2)
+        if size or not negative:  # a negative 0 would count 0 twice
+            return -size if negative else size
 
 
-def _bernoulli_exp(words: Words, numerator: Int, denominator: Int) -> NDArray[np.bool_]:
+def _bernoulli_exp(below: Below, numerator: int, denominator: int) -> bool:
     """Bernoulli(exp(-γ)) for γ = numerator/denominator in [0, 1].
 
     The first k at which a Bernoulli(γ/k) fails is odd with probability 1 - γ + γ²/2 - … = exp(-γ).
     """
-    success = np.zeros(numerator.size, dtype=np.bool_)
-    running = np.arange(numerator.size)
     k = 1
-    while running.size:
-        goes_on = _below(words, denominator[running]) < numerator[running]
-        goes_on &= _below(words, np.full(running.size, k)) == 0
-        success[running[~goes_on]] = k % 2 == 1
-        running = running[goes_on]
+    while below(k * denominator) < numerator:
         k += 1
-    return success
+    return k % 2 == 1
 
 
-def _below(words: Words, bound: Int) -> Int:
-    """Uniform integers in [0, bound), 1 ≤ bound ≤ 2^53: as many bits as needed, then rejection."""
-    bits = np.frexp((bound - 1).astype(np.float64))[1].astype(np.int64)
-    value = np.zeros(bound.size, dtype=np.int64)
-    todo = np.flatnonzero(bits)
-    while todo.size:
-        shift = (63 - bits[todo]).astype(np.uint64)
-        drawn = ((words(todo.size) >> np.uint64(1)) >> shift).astype(np.int64)
-        value[todo] = drawn
-        todo = todo[drawn >= bound[todo]]
-    return value
+def _uniform_below(words: Words, expected: int) -> Below:
+    """Function that draws uniform integers in [0, bound): just enough bits, then rejection."""
+    block = min(4096, 16 * max(1, expected))  # one draw takes about a dozen words
+    pool: list[int] = []
+
+    def below(bound: int) -> int:
+        bits = (bound - 1).bit_length()
+        while True:
+            value, excess = 0, -bits
+            while excess < 0:
+                if not pool:
+                    pool.extend(words(block).tolist())
+                value = (value << _WORD_BITS) | pool.pop()
+                excess += _WORD_BITS
+            value >>= excess
+            if value < bound:
+                return value
+
+    return below

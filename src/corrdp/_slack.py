@@ -20,8 +20,8 @@ Var Y = 16H². By Poisson summation H·round(X/H) + Y has the density of N(0, s�
 uniform on [-H/2, H/2], up to a relative error of 3·exp(-2π²·16·Var X/s²) < 1e-130 at every point;
 and rounding commutes with adding an integer. So K is again the continuous mechanism,
 post-processed. Each layer has at most √8·√s standard deviations of cells, because H lies within a
-factor √2 of √s/2. Given the sum at z, the coarse layer lies within z + 0.1 and the fine one within
-z/100 + 10 of its own standard deviations, except with probability 1e-21, which the last factor of
+factor √2 of √s/2. Given the sum at z, the coarse layer lies within z + 0.2 and the fine one within
+z/50 + 10 of its own standard deviations, except with probability 1e-20, which the last factor of
 ``_relative_error`` covers.
 
 *From cells to loss.* ξ bounds the log-ratio of every cell up to z_max. N draws cost at most
@@ -162,11 +162,11 @@ def gaussian_slack(draws: int, scale: float, shift: float, failure: float) -> Sl
         return Slack()
     wanted = REACH
     if failure > 0:
-        wanted = shift + _HALF_CELL - float(ndtri_exp(math.log(failure / draws / 2)))
+        wanted = shift + _HALF_CELL + _quantile(draws, failure)
     z_max = min(REACH, max(1.0, wanted))
     tail = _tail(draws, z_max - shift - _HALF_CELL)
     if tail > max(failure * _UP**3, _NEGLIGIBLE):
-        most = REACH - _HALF_CELL + float(ndtri_exp(math.log(_NEGLIGIBLE / draws / 2)))
+        most = REACH - _HALF_CELL - _quantile(draws, _NEGLIGIBLE)
         raise ConfigurationError(
             f"shift={shift:g} standard deviations leaves the reach of the sampler (at most "
             f"{most:.3g} for {draws} draws); cap the loss of that kind (epsilon_cap) or add noise"
@@ -191,7 +191,7 @@ def _relative_error(scale: float, z: float) -> float:
     change = cell_error(min(scale, TWO_LAYERS), z)
     if scale > TWO_LAYERS:
         layer = math.sqrt(8.0 * scale)
-        change = max(change, cell_error(layer, z + 0.1) + cell_error(layer, z / 100 + 10))
+        change = max(change, cell_error(layer, z + 0.2) + cell_error(layer, z / 50 + 10))
     change *= 1.0 + 1e-6
     return -math.log1p(-change) if change < 1 else math.inf
 
@@ -199,6 +199,11 @@ def _relative_error(scale: float, z: float) -> float:
 def _tail(draws: int, z: float) -> float:
     """N·P(|Z| > z), at most 1, rounded up."""
     return min(1.0, _exp(math.log(2 * draws) + float(log_ndtr(-z))) * _UP)
+
+
+def _quantile(draws: int, tail: float) -> float:
+    """The z with N·P(|Z| > z) = tail."""
+    return -float(ndtri_exp(math.log(tail) - math.log(2 * draws)))
 
 
 def _checked_draws(draws: int) -> int:

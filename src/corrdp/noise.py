@@ -31,8 +31,6 @@ __all__ = ["Lattice", "NoiseSource", "Slack", "gaussian_slack", "noise_source", 
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 Size = int | tuple[int, ...]
-#: Largest numerator and denominator of a discrete Laplace scale.
-_LARGEST_TERM = 2**53 - 1
 
 
 class NoiseSource:
@@ -98,17 +96,14 @@ class NoiseSource:
         ----------
         scale : float or Fraction, or an array of them of any shape
             In lattice cells, 0 (no noise) to 2^43; beyond, or where NaN, ConfigurationError. A
-            scale that is no fraction of whole numbers below 2^53 is rounded up to one.
+            float is taken as the fraction it is. A draw takes some microseconds.
 
         Guarantee: pure ε-DP with no slack, for ε = Σ |change in cells| / s (THEORY T14).
         """
         given = np.asarray(scale, dtype=object)
-        ratios = [_ratio(s) for s in given.ravel()]
-        value = np.zeros(len(ratios), dtype=np.int64)
-        noisy = [i for i, (top, _) in enumerate(ratios) if top]
-        pairs = np.array([ratios[i] for i in noisy], dtype=np.int64).reshape(-1, 2)
-        value[noisy] = _sampling.discrete_laplace(self._words, pairs[:, 0], pairs[:, 1])
-        return value.reshape(given.shape)
+        scales = [_laplace_scale(s) for s in given.ravel()]
+        value = _sampling.discrete_laplace(self._words, scales)
+        return np.array(value, dtype=np.int64).reshape(given.shape)
 
     def poisson_sample(self, n: int, rate: float) -> NDArray[np.int64]:
         """Sorted indices of a Poisson sample: each of n records with probability exactly ``rate``.
@@ -223,29 +218,22 @@ def _shape(size: Size) -> tuple[int, ...]:
 
 def _checked_scale(scale: ArrayLike, most: float) -> NDArray[np.float64]:
     cells = np.asarray(scale, dtype=np.float64)
-    fits = (cells >= 0) & (cells <= most)
-    if not fits.all():
+    fits = (cells >= 0) & (cells <= most)  # NaN does not
+    if np.count_nonzero(fits) < cells.size:
         raise ConfigurationError(
-            f"scale={cells[~fits].flat[0]!r} cells is not between 0 and {most:g}; "
-            "take a coarser lattice or less noise"
+            f"scale={cells[~fits].flat[0]} cells of Gaussian noise is not between 0 and "
+            f"{most:g}; take a coarser lattice or less noise"
         )
     return cells
 
 
-def _ratio(scale: object) -> tuple[int, int]:
-    """``scale`` as a fraction of integers below 2^53, rounded up where it is none."""
+def _laplace_scale(scale: object) -> Fraction:
     value = scale.item() if isinstance(scale, np.generic) else scale
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
         raise ConfigurationError(f"scale={value!r} of Laplace noise is not a number")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigurationError(f"scale={value!r} of Laplace noise is not finite")
-    exact = Fraction(value)
-    if not 0 <= exact <= _sampling.LARGEST_LAPLACE_SCALE:
+    if not 0 <= value <= _sampling.LARGEST_LAPLACE_SCALE:
         raise ConfigurationError(
-            f"scale={float(exact):g} cells of Laplace noise is not between 0 and "
+            f"scale={value} cells of Laplace noise is not between 0 and "
             f"{_sampling.LARGEST_LAPLACE_SCALE:g}; take a coarser lattice or less noise"
         )
-    if max(exact.numerator, exact.denominator) <= _LARGEST_TERM:
-        return exact.numerator, exact.denominator
-    denominator = 2**52 >> max(0, math.ceil(math.log2(max(1.0, float(exact)))))
-    return math.ceil(exact * denominator), denominator
+    return Fraction(value)
