@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,7 @@ __all__ = ["Allocation", "LaplaceAllocation", "allocate", "allocate_laplace", "o
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
+_HUGE = float(np.finfo(np.float64).max)
 _COLD_STEPS = 100
 _WARM_STEPS = 25
 
@@ -51,7 +53,10 @@ class Allocation:
     dual: Floats
 
     def __post_init__(self) -> None:
-        _check_result("sigma", self.sigma, self.total_variance, self.gap, self.dual)
+        object.__setattr__(self, "sigma", _result("sigma", self.sigma))
+        object.__setattr__(self, "dual", _result("dual", self.dual))
+        _result("total_variance", self.total_variance)
+        _result("gap", self.gap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +72,10 @@ class LaplaceAllocation:
     dual: Floats
 
     def __post_init__(self) -> None:
-        _check_result("scale", self.scale, self.total_variance, self.gap, self.dual)
+        object.__setattr__(self, "scale", _result("scale", self.scale))
+        object.__setattr__(self, "dual", _result("dual", self.dual))
+        _result("total_variance", self.total_variance)
+        _result("gap", self.gap)
 
 
 def allocate(
@@ -139,18 +147,20 @@ def one_scale_laplace(sensitivity_total: ArrayLike, distances: ArrayLike, epsilo
     """
     total = _numbers("sensitivity_total", sensitivity_total, 1)
     distance = _numbers("distances", distances, 1)
-    _require("sensitivity_total", total, (total >= 0) & np.isfinite(total), "a finite bound >= 0")
-    _require("distances", distance, (distance >= 0) & (distance <= 1), "a number in [0, 1]")
+    _within("sensitivity_total", total, 0.0, _HUGE, "a finite bound >= 0")
+    _within("distances", distance, 0.0, 1.0, "a number in [0, 1]")
     if total.shape != distance.shape:
         raise ConfigurationError(
             f"distances has length {distance.size}, sensitivity_total {total.size}: pass one each"
         )
     if not epsilon > 0:
         raise ConfigurationError(f"epsilon={epsilon} is not allowed: pass epsilon > 0")
-    largest = float(np.max(total * distance, initial=0.0))
-    if largest == 0 or math.isinf(epsilon):
+    if math.isinf(epsilon) or not (total * distance).any():
         return 0.0
-    return largest / epsilon * (1 + 4 * _EPS)
+    scale = float((total * distance).max()) / epsilon * (1 + 4 * _EPS)
+    if not math.isfinite(scale):
+        raise ConfigurationError(f"epsilon={epsilon} needs infinite noise: pass a larger epsilon")
+    return scale
 
 
 # --- the program in normal form ------------------------------------------------------------------
@@ -178,24 +188,24 @@ class _Problem:
         a = _numbers("sensitivity", sensitivity, 2)
         b = _numbers("budget", budget, 1, a.shape[0])
         n = _numbers("dimension", dimension, 1, a.shape[1])
-        _require("sensitivity", a, (a >= 0) & np.isfinite(a), "a finite bound >= 0")
-        _require("budget", b, b >= 0, "a number >= 0 or inf")
-        _require("dimension", n, (n >= 1) & np.isfinite(n), "a count >= 1")
+        _within("sensitivity", a, 0.0, _HUGE, "a finite bound >= 0")
+        _within("budget", b, 0.0, math.inf, "a number >= 0 or inf")
+        _within("dimension", n, 1.0, _HUGE, "a count >= 1")
         cost = n
         if weights is not None:
             eta = _numbers("weights", weights, 1, a.shape[1])
-            _require("weights", eta, (eta > 0) & np.isfinite(eta), "a finite number > 0")
+            _within("weights", eta, 1e-150, 1e150, "a number > 0, such as a squared step rate")
             cost = n * eta
         first = None
         if start is not None:
             first = _numbers("start", start, 1, a.shape[0])
-            _require("start", first, (first >= 0) & np.isfinite(first), "the dual of a result")
+            _within("start", first, 0.0, _HUGE, "the dual of a result")
         if not (0 < tolerance < math.inf):
             raise ConfigurationError(f"tolerance={tolerance} is not allowed: pass a number > 0")
         stuck = (b == 0) & a.any(axis=1)
         if stuck.any():
             raise ConfigurationError(
-                f"budget[{int(np.argmax(stuck))}]=0 but this kind moves a block: "
+                f"budget[{int(stuck.argmax())}]=0 but this kind moves a block: "
                 "no finite noise meets it; give it a budget > 0"
             )
         return cls(a, b, n, cost, first, float(tolerance))
@@ -208,27 +218,30 @@ def _least_noise(problem: _Problem, power: int) -> tuple[Floats, float, Floats]:
     """
     a, b = problem.sensitivity, problem.budget
     noise, dual = np.zeros(a.shape[1]), np.zeros(a.shape[0])
-    kinds = np.flatnonzero(np.isfinite(b) & a.any(axis=1))
+    kinds = np.flatnonzero((b < math.inf) & a.any(axis=1))
     if not kinds.size:
         return noise, 0.0, dual
-    b = b[kinds]
-    with np.errstate(over="ignore"):
-        relative = a[kinds] / (np.sqrt(b) if power == 1 else b)[:, None]
-    unit = relative.max(axis=0)
-    blocks = np.flatnonzero(unit > 0)
-    relative, unit = relative[:, blocks], unit[blocks]
-    largest = float(unit.max())
-    if not math.isfinite(largest):
-        raise ConfigurationError("sensitivity / budget overflows: give the query smaller units")
-    ratio = relative / unit
-    costs = np.maximum(problem.cost[blocks] * (unit / largest) ** 2, 1e-250)
-    start = None if problem.start is None else problem.start[kinds] * b / largest**2
-    matrix = ratio * ratio if power == 1 else ratio
-    y, bound, multipliers = _solve(matrix, costs, power, start, problem.tolerance)
-    scaled = _meet_budgets(y ** (-power / 2), ratio, power)
+    a, b = (a, b) if kinds.size == b.size else (a[kinds], b[kinds])
+    blocks = np.flatnonzero(a.any(axis=0))
+    a = a if blocks.size == a.shape[1] else a[:, blocks]
+    with np.errstate(all="ignore"):
+        relative = a / (np.sqrt(b) if power == 1 else b)[:, None]
+        unit = relative.max(axis=0)
+        if not (unit.min() > 1e-150 and unit.max() < 1e150):
+            raise ConfigurationError(
+                "sensitivity / budget leaves 1e-150..1e150: express the query in other units"
+            )
+        ratio = relative / unit
+        costs = problem.cost[blocks] * (unit / unit.max()) ** 2
+        total = float(costs.max())
+        costs = np.maximum(costs / total, 1e-250)
+        start = None if problem.start is None else problem.start[kinds] * b
+        matrix = ratio * ratio if power == 1 else ratio
+        y, bound, multipliers = _solve(matrix, costs, power, start, problem.tolerance)
+        scaled = _meet_budgets(1 / (np.sqrt(y) if power == 1 else y), ratio, power)
+        dual[kinds] = np.minimum(multipliers * (total * float(unit.max()) ** 2 / b), _HUGE)
     noise[blocks] = unit * scaled * (1 + 4 * _EPS)
     gap = max(float(costs @ scaled**2) / bound - 1.0, 0.0)
-    dual[kinds] = multipliers * (largest**2 / b)
     return noise, gap, dual
 
 
@@ -248,10 +261,11 @@ def _solve(
 ) -> tuple[Floats, float, Floats]:
     """Minimise Σ c_j/y_j^p subject to A y ≤ 1; returns y, a lower bound of the minimum and λ."""
     best = None
-    if start is not None and start.any():
-        best = _Point.at(A, c, power, np.maximum(start, 1e-12 * start.mean()))
+    if start is not None and 0 < float(start.max()) < math.inf:
+        lam = start / float(start.max())
+        best = _Point.at(A, c, power, np.maximum(lam, 1e-12 * lam.sum() / lam.size))
         if not best.gap <= tolerance:
-            lifted = _Point.at(A, c, power, np.maximum(best.lam, 1e-2 * best.lam.mean()))
+            lifted = _Point.at(A, c, power, np.maximum(best.lam, 1e-2 * best.lam.sum() / lam.size))
             best = _newton(A, c, power, lifted, 1e-2, tolerance, _WARM_STEPS)
     if best is None or not best.gap <= tolerance:
         first = _Point.at(A, c, power, np.ones(A.shape[0]))
@@ -260,8 +274,7 @@ def _solve(
     return best.y, best.bound, best.lam
 
 
-@dataclass(frozen=True, eq=False)
-class _Point:
+class _Point(NamedTuple):
     """A dual point λ, moved to the best multiple along its ray, and what follows from it.
 
     y_j = (p c_j/s_j)^(1/(p+1)) with s = Aᵀλ; `slack` is 1 − A y; `bound` the dual value, which
@@ -310,8 +323,8 @@ def _newton(
         if failed:
             break
         step_z = target - z - ratio * step
-        length = 0.99 / max(0.99, float((-step / lam).max()))
-        length_z = 0.99 / max(0.99, float((-step_z / z).max()))
+        length = 0.99 / max(0.99, -float((step / lam).min()))
+        length_z = 0.99 / max(0.99, -float((step_z / z).min()))
         z = z + length_z * step_z
         point = _Point.at(A, c, power, lam + length * step)
         best = point if point.gap < best.gap else best
@@ -333,16 +346,17 @@ def _numbers(name: str, value: ArrayLike, ndim: int, length: int | None = None) 
     return out
 
 
-def _require(name: str, value: Floats, valid: NDArray[np.bool_], wanted: str) -> None:
-    if not valid.all():
-        at = tuple(int(i) for i in np.argwhere(~valid)[0])
-        raise ConfigurationError(f"{name}{list(at)}={value[at]} is not allowed: pass {wanted}")
+def _within(name: str, value: Floats, low: float, high: float, wanted: str) -> None:
+    if value.min() >= low and value.max() <= high:  # false for NaN
+        return
+    at = tuple(int(i) for i in np.argwhere(~((value >= low) & (value <= high)))[0])
+    raise ConfigurationError(f"{name}{list(at)}={value[at]} is not allowed: pass {wanted}")
 
 
-def _check_result(name: str, noise: Floats, total: float, gap: float, dual: Floats) -> None:
-    for field, value in ((name, noise), ("dual", dual)):
-        if not np.all((value >= 0) & np.isfinite(value)):
-            raise ConfigurationError(f"{field}={value} is not allowed: every entry must be >= 0")
-    for field, number in (("total_variance", total), ("gap", gap)):
-        if not number >= 0:
-            raise ConfigurationError(f"{field}={number} is not allowed: it must be >= 0")
+def _result(name: str, value: ArrayLike) -> Floats:
+    """A read-only copy, refused if it is not a finite number >= 0 throughout."""
+    out = np.array(value, dtype=np.float64)
+    if not (out.min(initial=0.0) >= 0 and out.max(initial=0.0) < math.inf):
+        raise ConfigurationError(f"{name}={out} is not allowed: pass finite numbers >= 0")
+    out.setflags(write=False)
+    return out
