@@ -117,8 +117,7 @@ class Slack:
         eta, extra = self.eta, self._overshoot(epsilon)
         if _cost(self.certain, 0.0, epsilon, delta) < _cost(eta, extra, epsilon, delta):
             eta, extra = self.certain, 0.0
-        total = _exp(eta + math.log(delta)) if delta > 0 else 0.0
-        total += extra + self.tail
+        total = (delta * _exp(eta) if delta > 0 else 0.0) + extra + self.tail
         rounded = total * _UP if eta or extra or self.tail else total
         loss = math.nextafter(epsilon + 2 * eta, math.inf) if eta else epsilon
         return loss, min(1.0, rounded)
@@ -169,7 +168,7 @@ def gaussian_slack(draws: int, scale: float, shift: float, failure: float) -> Sl
         most = REACH - _HALF_CELL - _quantile(draws, _NEGLIGIBLE)
         raise ConfigurationError(
             f"shift={shift:g} standard deviations leaves the reach of the sampler (at most "
-            f"{most:.3g} for {draws} draws); cap the loss of that kind (epsilon_cap) or add noise"
+            f"{math.floor(10 * most) / 10} for {draws} draws); cap the loss of that kind (epsilon_cap) or add noise"
         )
     xi = _relative_error(scale, z_max)
     certain = draws * xi * _UP

@@ -81,7 +81,7 @@ def neighbour_kinds(schema: Schema) -> tuple[NeighbourKind, ...]:
         if group is None:
             kinds.append(NeighbourKind(name, (name,), label_changes=False))
         elif name == next(n for n in insensitive if n in group.columns):
-            kinds.append(NeighbourKind(group.name, group.columns, label_changes=False))
+            kinds.append(NeighbourKind(group.name, tuple(group.columns), label_changes=False))
     if label_role == "insensitive":
         kinds.append(NeighbourKind(schema.label.name, (), label_changes=True))
     if insensitive or label_role == "insensitive":

@@ -6,7 +6,7 @@ declared domain or the table is refused; nothing is learned from the values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -133,7 +133,7 @@ def read_records(table: Any, schema: Schema) -> Records:
             columns[name] = _numeric(name, raw[name], column)
         else:
             columns[name] = _codes(f"column {name!r}", raw[name], column)
-    for group in schema.groups:
+    for group in schema.declared_groups:
         if group.values is not None:
             _map_group(columns, group, schema)
     return Records(columns, len(next(iter(columns.values()))))
@@ -265,7 +265,7 @@ def _map_group(columns: dict[str, Array], group: Group, schema: Schema) -> None:
         columns[name][~known] = otherwise[position]
 
 
-def _coded_value(group: Group, value: tuple[Any, ...], schema: Schema) -> FloatArray:
+def _coded_value(group: Group, value: Sequence[Any], schema: Schema) -> FloatArray:
     coded = []
     for name, entry in zip(group.columns, value, strict=True):
         column = schema.used[name]

@@ -7,6 +7,7 @@ edge 4).
 
 from __future__ import annotations
 
+import itertools
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -97,7 +98,7 @@ class Numeric:
     high: float
     role: Role = "sensitive"
     missing: float | None = None
-    bins: tuple[float, ...] | None = None
+    bins: Sequence[float] | None = None
     resolution: Literal["exact", "binned"] = "exact"
 
     def __post_init__(self) -> None:
@@ -117,7 +118,7 @@ class Numeric:
 
     def _check_bins(self) -> None:
         edges = self.bins or ()
-        ordered = all(a <= b for a, b in zip(edges, edges[1:]))
+        ordered = all(a <= b for a, b in itertools.pairwise(edges))
         if len(edges) < 2 or not ordered or any(not math.isfinite(edge) for edge in edges):
             raise SchemaError(f"bins {edges} must be at least two finite edges in rising order")
         if edges[0] != self.low or edges[-1] != self.high:
@@ -131,7 +132,7 @@ class Numeric:
     def edges(self) -> tuple[float, ...]:
         """Bin edges, ten equal widths unless declared."""
         if self.bins is not None:
-            return self.bins
+            return tuple(self.bins)
         step = (self.high - self.low) / DEFAULT_BINS
         inner = [self.low + step * i for i in range(1, DEFAULT_BINS)]
         return (float(self.low), *inner, float(self.high))
@@ -163,7 +164,7 @@ class Categorical:
         Level that stands for a missing value; without it a missing value is an error.
     """
 
-    levels: tuple[Level, ...]
+    levels: Sequence[Level]
     role: Role = "sensitive"
     other: bool = False
     missing: Level | None = None
@@ -216,7 +217,7 @@ class Label:
     """
 
     name: str
-    levels: tuple[Level, ...] | None = None
+    levels: Sequence[Level] | None = None
     low: float | None = None
     high: float | None = None
     role: Role = "sensitive"
@@ -268,9 +269,9 @@ class Group:
         Joint value from the list, needed with ``values``.
     """
 
-    columns: tuple[str, ...]
-    values: tuple[tuple[Level, ...], ...] | None = None
-    otherwise: tuple[Level, ...] | None = None
+    columns: Sequence[str]
+    values: Sequence[Sequence[Level]] | None = None
+    otherwise: Sequence[Level] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -314,7 +315,7 @@ class Schema:
 
     columns: Mapping[str, Column]
     label: Label
-    groups: tuple[Group, ...] = field(default=())
+    groups: Sequence[Group | Sequence[str]] = field(default=())
 
     def __post_init__(self) -> None:
         if not isinstance(self.columns, Mapping) or not self.columns:
@@ -337,7 +338,7 @@ class Schema:
 
     def _check_groups(self) -> None:
         seen: set[str] = set()
-        for group in self.groups:
+        for group in self.declared_groups:
             for name in group.columns:
                 if name not in self.columns or isinstance(self.columns[name], Ignored):
                     raise SchemaError(f"group {group.name}: no used column {name!r}")
@@ -351,13 +352,18 @@ class Schema:
         return (Schema, (dict(self.columns), self.label, self.groups))
 
     @property
+    def declared_groups(self) -> tuple[Group, ...]:
+        """The groups, each as a :class:`Group`."""
+        return tuple(group for group in self.groups if isinstance(group, Group))
+
+    @property
     def used(self) -> dict[str, Numeric | Categorical]:
         """Columns that are not ignored, in order."""
         return {n: c for n, c in self.columns.items() if not isinstance(c, Ignored)}
 
     def group_of(self, name: str) -> Group | None:
         """The group that holds a column, if any."""
-        return next((g for g in self.groups if name in g.columns), None)
+        return next((g for g in self.declared_groups if name in g.columns), None)
 
     def role(self, name: str) -> Role:
         """Role of a used column or of the label; a group that mixes roles is sensitive."""
@@ -396,7 +402,7 @@ class Schema:
         """Sensitive columns ignored: what is left when they are not used at all."""
         gone = self.names("sensitive")
         columns = {n: Ignored() if n in gone else c for n, c in self.columns.items()}
-        groups = tuple(g for g in self.groups if not set(g.columns) & set(gone))
+        groups = tuple(g for g in self.declared_groups if not set(g.columns) & set(gone))
         return Schema(columns, self.label, groups)
 
     def binned(self) -> Schema:
@@ -412,7 +418,7 @@ class Schema:
         columns = {name: _column_to_dict(column) for name, column in self.columns.items()}
         plain: dict[str, Any] = {"columns": columns, "label": _to_dict(self.label)}
         if self.groups:
-            plain["groups"] = [_to_dict(group) for group in self.groups]
+            plain["groups"] = [_to_dict(group) for group in self.declared_groups]
         return plain
 
     @classmethod

@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from corrdp.errors import BudgetExceededError, ConfigurationError
 from corrdp.files import write_text
-from corrdp.neighbours import INSENSITIVE, RECORD
+from corrdp.neighbours import INSENSITIVE, RECORD, SENSITIVE, NeighbourKind
 from corrdp.privacy import gdp
 from corrdp.privacy.budgets import KindBudget
 
@@ -40,8 +40,10 @@ class Charge:
         What the release is.
     epsilon, delta : float
         The target of the sensitive columns.
+    kinds : mapping of str to list of str
+        Columns (and label) that each neighbour kind changes.
     distances : mapping of str to float
-        d of every kind that limits a column; empty when distances are released themselves.
+        d of every kind; empty when the distances are released themselves.
     mu_squared : mapping of str to float
         Squared μ per kind (kinds without a limit are left out).
     adaptive : bool
@@ -51,6 +53,7 @@ class Charge:
     name: str
     epsilon: float
     delta: float
+    kinds: Mapping[str, Sequence[str]]
     distances: Mapping[str, float]
     mu_squared: Mapping[str, float]
     adaptive: bool = False
@@ -63,9 +66,15 @@ class Charge:
             name,
             epsilon,
             delta,
+            {b.kind.name: changed_parts(b.kind) for b in single},
             {b.kind.name: b.distance for b in single},
             {b.kind.name: b.mu_squared for b in single if math.isfinite(b.mu_squared)},
         )
+
+
+def changed_parts(kind: NeighbourKind) -> list[str]:
+    """What a kind changes, the label named ``<label>``."""
+    return [*kind.columns, *(["<label>"] if kind.label_changes else [])]
 
 
 class PrivacyBudget:
@@ -89,7 +98,7 @@ class PrivacyBudget:
     Examples
     --------
     >>> budget = PrivacyBudget(1.0, 1e-6, composition="basic")
-    >>> budget.charge(Charge("query", 0.4, 1e-7, {}, {}))
+    >>> budget.charge(Charge("query", 0.4, 1e-7, {}, {}, {}))
     >>> round(budget.spent, 3)
     0.4
     """
@@ -135,7 +144,8 @@ class PrivacyBudget:
         charges = self.charges
         if self.composition == "basic":
             return math.fsum(charge.epsilon for charge in charges)
-        spent = max(_sums(charges).values(), default=0.0)
+        sums = _sums(charges)
+        spent = sums.get(SENSITIVE, max(sums.values(), default=0.0))
         return float(gdp.epsilon(math.sqrt(spent), self.delta)) if spent else 0.0
 
     def charge(self, charge: Charge) -> None:
@@ -178,9 +188,9 @@ class PrivacyBudget:
                 "PrivacyBudget(..., composition='basic')"
             )
         for other in charges:
-            if charge.adaptive or other.adaptive or not other.distances or not charge.distances:
-                continue
-            if dict(other.distances) != dict(charge.distances):
+            same_kinds = _lists(other.kinds) == _lists(charge.kinds)
+            same_distances = dict(other.distances) == dict(charge.distances)
+            if not same_kinds or not same_distances or other.adaptive != charge.adaptive:
                 raise ConfigurationError(
                     "this release uses other columns, roles or distances than the first one "
                     "charged here; losses under different distances do not add"
@@ -217,11 +227,16 @@ def _sums(charges: Sequence[Charge]) -> dict[str, float]:
     return {n: math.fsum(c.mu_squared.get(n, 0.0) for c in charges) for n in names}
 
 
+def _lists(kinds: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    return {name: list(parts) for name, parts in kinds.items()}
+
+
 def _to_plain(charge: Charge) -> dict[str, Any]:
     return {
         "name": charge.name,
         "epsilon": charge.epsilon,
         "delta": charge.delta,
+        "kinds": _lists(charge.kinds),
         "distances": dict(charge.distances),
         "mu_squared": dict(charge.mu_squared),
         "adaptive": charge.adaptive,

@@ -1,0 +1,613 @@
+"""Linear and logistic regression with correlation-aware privacy, as scikit-learn estimators.
+
+Objective: mean loss + (alpha/2)‖θ‖² in the encoded space (see :class:`corrdp.encoding.Encoder`),
+intercept not penalised. With ``epsilon=inf`` the exact minimiser is found; that is the only case
+in which ``schema=None`` is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from corrdp.distance import Distances
+from corrdp.encoding import Design, Encoder
+from corrdp.erm.exact import least_squares, minimise
+from corrdp.erm.fit import LinearTask, PlanRequest, default_scale, fit_linear, prepare
+from corrdp.erm.losses import Logistic, Loss, Squared
+from corrdp.errors import ConfigurationError, UtilityWarning
+from corrdp.neighbours import Adjacency
+from corrdp.noise import NoiseSource, noise_source
+from corrdp.privacy.budget import PrivacyBudget
+from corrdp.privacy.budgets import PrivacyTarget
+from corrdp.privacy.certificate import Certificate
+from corrdp.privacy.declaration import Declaration
+from corrdp.records import Records, read_label, read_records
+from corrdp.schema import Schema, canonical_level
+from corrdp.verification import certify
+
+__all__ = ["CorrDPLogisticRegression", "CorrDPRidge"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+DistanceChoice: TypeAlias = Distances | Mapping[str, float] | None
+
+
+def resolve_distances(distances: object) -> Distances:
+    """The declared distances of ``distances=``: an object, a mapping, or None for d = 1."""
+    if distances is None:
+        return Distances({})
+    if isinstance(distances, Distances):
+        return distances
+    if isinstance(distances, Mapping):
+        return Distances.given(distances)
+    raise ConfigurationError(
+        f"distances={distances!r} is not understood; pass a mapping from column to d, a Distances "
+        "object, or None for d = 1 everywhere"
+    )
+
+
+def check_epsilon(epsilon: object) -> float:
+    """A positive number, possibly ``inf``."""
+    number = isinstance(epsilon, (int, float, np.floating, np.integer))
+    if isinstance(epsilon, bool) or not number or not epsilon > 0:  # type: ignore[operator]
+        raise ConfigurationError(f"epsilon={epsilon!r} must be positive (inf: no privacy)")
+    return float(epsilon)  # type: ignore[arg-type]
+
+
+class _LinearModel(BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: reading, planning, training, certificate, files."""
+
+    certificate_: Certificate | None
+
+    def __init__(
+        self,
+        schema: Schema | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        distances: DistanceChoice = None,
+        adjacency: Adjacency = "feature",
+        epsilon_cap: float | None = None,
+        record_epsilon: float | None = None,
+        insensitive_epsilon: float | None = None,
+        records_per_person: int = 1,
+        alpha: float = 0.0,
+        steps: int | None = None,
+        learning_rate: float | None = None,
+        radius: float | None = None,
+        scale: float | None = None,
+        budget: PrivacyBudget | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.distances = distances
+        self.adjacency = adjacency
+        self.epsilon_cap = epsilon_cap
+        self.record_epsilon = record_epsilon
+        self.insensitive_epsilon = insensitive_epsilon
+        self.records_per_person = records_per_person
+        self.alpha = alpha
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.radius = radius
+        self.scale = scale
+        self.budget = budget
+        self.progress = progress
+        self.random_state = random_state
+
+    def _check_schema(self, schema: Schema | None) -> None:
+        """The label of the schema must be of the estimator's kind."""
+        raise NotImplementedError
+
+    def _loss(self, schema: Schema | None) -> Loss:
+        raise NotImplementedError
+
+    def _class_weights(self, schema: Schema) -> tuple[float, ...] | None:
+        return None
+
+    def _fit_table(self, X: Any, y: Any) -> FloatArray:
+        """Fit on a table with a schema; returns θ in the encoded space."""
+        epsilon = check_epsilon(self.epsilon)
+        schema = self.schema
+        if not isinstance(schema, Schema):
+            raise ConfigurationError(
+                f"schema={type(schema).__name__}: pass a corrdp.Schema, for example Schema("
+                '{"age": Numeric(17, 90, role="insensitive"), ...}, Label("income", ["no", "yes"]))'
+            )
+        self._check_schema(schema)
+        source = noise_source(self.random_state)
+        request = PlanRequest(self.steps, self.learning_rate, self.radius, self.alpha, self.scale)
+        if math.isinf(epsilon):
+            records = read_records(X, schema)
+            label = self._scaled_label(read_label(y, schema.label, records.size), schema)
+            return self._fit_exact(records, label, schema)
+        return self._fit_private(X, y, schema, request, source)
+
+    def _target(self) -> PrivacyTarget:
+        return PrivacyTarget(
+            float(self.epsilon),
+            self.delta,
+            self.adjacency,
+            self.epsilon_cap,
+            self.record_epsilon,
+            self.insensitive_epsilon,
+            self.records_per_person,
+        )
+
+    def _task(self, n: int, seeded: bool) -> LinearTask:
+        """Everything fixed from public numbers; nothing is read from data."""
+        schema = self.schema
+        if not isinstance(schema, Schema):
+            raise ConfigurationError("a plan needs a schema")
+        declaration = Declaration(
+            schema, self._target(), n, resolve_distances(self.distances), seeded
+        )
+        request = PlanRequest(self.steps, self.learning_rate, self.radius, self.alpha, self.scale)
+        return prepare(declaration, self._loss(schema), self._class_weights(schema), request)
+
+    def _fit_private(
+        self, X: Any, y: Any, schema: Schema, request: PlanRequest, source: NoiseSource
+    ) -> FloatArray:
+        records = read_records(X, schema)
+        label = self._scaled_label(read_label(y, schema.label, records.size), schema)
+        if not self.delta * records.size <= 1:
+            raise ConfigurationError(
+                f"delta={self.delta:g} exceeds 1/n = {1 / records.size:.3g}: publishing a random "
+                "record would satisfy it; lower delta"
+            )
+        task = self._task(records.size, source.seeded)
+        warn_if_drowned(task)
+        design = task.encoder.transform(records)
+        theta, ledger = fit_linear(task, design, label, source, self.budget, self.progress)
+        self.certificate_ = certify(ledger)
+        self.encoder_ = task.encoder
+        self.n_iter_ = task.plan.steps
+        return theta
+
+    def _fit_exact(self, records: Records, label: FloatArray, schema: Schema) -> FloatArray:
+        scale = default_scale(len(schema.used)) if self.scale is None else self.scale
+        self.encoder_ = Encoder(schema, scale)
+        self.certificate_ = None
+        design = self.encoder_.transform(records)
+        weights = self._class_weights(schema)
+        per_record = np.ones(design.size)
+        if weights is not None:
+            per_record = np.asarray(weights)[label.astype(np.int64)]
+        return self._exact(design, label, per_record)
+
+    def _exact(self, design: Design, label: FloatArray, weights: FloatArray) -> FloatArray:
+        theta, self.n_iter_ = minimise(
+            design.scores,
+            design.weighted_sum,
+            label,
+            weights,
+            self._loss(None),
+            self.alpha,
+            design.encoder.dimension,
+        )
+        return theta
+
+    def _scaled_label(self, label: NDArray[Any], schema: Schema) -> FloatArray:
+        return label.astype(np.float64)
+
+    def _set_encoded(self, theta: FloatArray) -> None:
+        """Attributes that a fit on a schema leaves."""
+        encoder = self.encoder_
+        self.theta_ = theta
+        self.coef_ = self._shaped(theta[:-1])
+        self.intercept_ = self._shaped_intercept(float(theta[-1] * encoder.scale))
+        self.feature_names_in_ = np.array(list(encoder.schema.used), dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        self.feature_names_out_ = np.array(encoder.feature_names_out()[:-1], dtype=object)
+
+    def _restore(
+        self, theta: FloatArray, scale: float, feature_bits: int | None, steps: int
+    ) -> None:
+        """Attributes of a model that was read from a file."""
+        if not isinstance(self.schema, Schema):
+            raise ConfigurationError("a saved model has a schema")
+        self.encoder_ = Encoder(self.schema, scale, feature_bits)
+        self.n_iter_ = steps
+        self._set_encoded(theta)
+
+    def _shaped(self, weights: FloatArray) -> FloatArray:
+        return weights
+
+    def _shaped_intercept(self, value: float) -> Any:
+        return value
+
+    def _scores(self, X: Any) -> FloatArray:
+        """θᵀφ of new records."""
+        check_is_fitted(self)
+        if self.schema is None:
+            array = validate_data(self, X, reset=False, dtype=np.float64)
+            score: FloatArray = array @ np.ravel(self.coef_) + np.ravel(self.intercept_)[0]
+            return score
+        return self.encoder_.transform(read_records(X, self.encoder_.schema)).scores(self.theta_)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model with its certificate as one JSON file, atomically.
+
+        Raises
+        ------
+        ConfigurationError
+            If the model has no schema.
+        """
+        from corrdp.model_file import save_model
+
+        save_model(self, Path(path))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
+
+def warn_if_drowned(task: LinearTask) -> None:
+    """Warn when the noise of one step exceeds any possible mean gradient."""
+    import warnings
+
+    from corrdp.erm.plan import single_step_noise
+
+    table = task.setup.table(task.declaration)
+    budget = np.array([one.mu_squared for one in task.budgets])
+    noise = single_step_noise(table, budget, task.plan.radius, task.declaration.n)
+    largest = table.residual_bound * table.encoder.norm_bound
+    if noise > largest:
+        needed = math.ceil(task.declaration.n * noise / largest)
+        warnings.warn(
+            f"n={task.declaration.n} is too small for this epsilon: the noise exceeds any possible "
+            f"gradient by a factor {noise / largest:.1f}; about {needed} records are needed",
+            UtilityWarning,
+            stacklevel=2,
+        )
+
+
+class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[misc]
+    """Binary logistic regression under CorrDP (THEORY T3–T6), full-batch noisy gradient descent.
+
+    Parameters
+    ----------
+    schema : Schema
+        Columns, bounds, levels, roles. None only with ``epsilon=inf``.
+    epsilon : float
+        Loss allowed for the sensitive columns; column i may lose ε/d_i. ``inf``: no privacy.
+    delta : float
+        In (0, 1/n].
+    distances : Distances or mapping of str to float, optional
+        d_i by column or group name; a column without one gets d = 1.
+    adjacency : {"feature", "record"}
+        One insensitive column at a time, or any set of them at once.
+    epsilon_cap, record_epsilon, insensitive_epsilon : float, optional
+        Upper limits: per column, for the whole record (ordinary DP), for all insensitive columns.
+    records_per_person : int
+        Rows that one person may own.
+    class_weight : mapping from class to positive number, optional
+        Public weights; they enter the sensitivity.
+    alpha : float
+        Penalty (alpha/2)‖θ‖², intercept left out.
+    steps, learning_rate, radius, scale : optional
+        Overrides of the data-free defaults: number of noisy steps, step size, radius of the ball
+        that iterates are projected on, scale of the encoded features.
+    budget : PrivacyBudget, optional
+        Charged before anything is drawn.
+    progress : callable, optional
+        Called as ``progress(step, steps)``; never sees data.
+    random_state : int, optional
+        Seeded noise can be subtracted: for tests only; the certificate says so.
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+        In the order of the schema's label levels; the second is the positive class.
+    coef_ : array of shape (1, m), intercept_ : array of shape (1,)
+        In the encoded space named by ``feature_names_out_``.
+    certificate_ : Certificate or None
+        What is guaranteed; None with ``epsilon=inf``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from corrdp.schema import Schema, Numeric, Categorical, Label
+    >>> schema = Schema(
+    ...     {"x": Numeric(0, 1, role="insensitive"), "s": Categorical(["a", "b"])},
+    ...     Label("y", [0, 1], role="insensitive"),
+    ... )
+    >>> rng = np.random.default_rng(0)
+    >>> X = {"x": rng.random(5000), "s": rng.choice(["a", "b"], 5000)}
+    >>> y = (X["x"] + 0.1 * rng.normal(size=5000) > 0.5).astype(int)
+    >>> model = CorrDPLogisticRegression(schema, epsilon=1.0, distances={"x": 0.1, "y": 0.1})
+    >>> bool(model.fit(X, y).score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        schema: Schema | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        distances: DistanceChoice = None,
+        adjacency: Adjacency = "feature",
+        epsilon_cap: float | None = None,
+        record_epsilon: float | None = None,
+        insensitive_epsilon: float | None = None,
+        records_per_person: int = 1,
+        class_weight: Mapping[Any, float] | None = None,
+        alpha: float = 0.0,
+        steps: int | None = None,
+        learning_rate: float | None = None,
+        radius: float | None = None,
+        scale: float | None = None,
+        budget: PrivacyBudget | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            distances=distances,
+            adjacency=adjacency,
+            epsilon_cap=epsilon_cap,
+            record_epsilon=record_epsilon,
+            insensitive_epsilon=insensitive_epsilon,
+            records_per_person=records_per_person,
+            alpha=alpha,
+            steps=steps,
+            learning_rate=learning_rate,
+            radius=radius,
+            scale=scale,
+            budget=budget,
+            progress=progress,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Any, y: Any) -> CorrDPLogisticRegression:
+        """Train on a table.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, Polars, PyArrow), mapping of columns or array of shape (n, columns)
+        y : array of shape (n,)
+            Classes as the schema declares them.
+
+        Raises
+        ------
+        ConfigurationError, DataError
+            Before anything is spent.
+        BudgetExceededError
+            If ``budget`` has too little left; nothing was drawn.
+        """
+        if self.schema is None:
+            return self._fit_plain(X, y)
+        theta = self._fit_table(X, y)
+        self._set_encoded(theta)
+        return self
+
+    def _set_encoded(self, theta: FloatArray) -> None:
+        super()._set_encoded(theta)
+        self.classes_ = np.array(self.encoder_.schema.label.levels)
+
+    def _fit_plain(self, X: Any, y: Any) -> CorrDPLogisticRegression:
+        """scikit-learn's own contract: numbers in, no schema, no privacy."""
+        _require_infinite(self.epsilon)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if type_of_target(y) != "binary" or len(self.classes_) != 2:
+            found = len(self.classes_)
+            if found < 2:
+                raise ValueError(
+                    "Classifier can't train when only one class is present: y holds 1 class"
+                )
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}."
+            )
+        features = np.column_stack([X, np.ones(len(X))])
+        weights = np.ones(len(y))
+        if self.class_weight is not None:
+            weights = np.asarray(_weights_of(self.class_weight, self.classes_))[codes]
+        theta, self.n_iter_ = minimise(
+            lambda t: features @ t,
+            lambda r: features.T @ r,
+            codes.astype(np.float64),
+            weights,
+            Logistic(),
+            self.alpha,
+            features.shape[1],
+        )
+        self.coef_, self.intercept_ = theta[None, :-1], theta[-1:]
+        self.certificate_ = None
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Score θᵀφ, shape (n,); positive means the second class."""
+        return self._scores(X)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of both classes, shape (n, 2), in the order of ``classes_``."""
+        positive = 1.0 + Logistic().residual(self._scores(X), np.array(1.0))
+        return np.column_stack([1.0 - positive, positive])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The more probable class, shape (n,)."""
+        score = self._scores(X)
+        classes: NDArray[Any] = self.classes_[(score > 0).astype(np.int64)]
+        return classes
+
+    def _check_schema(self, schema: Schema) -> None:  # type: ignore[override]
+        if len(schema.label.names) != 2:
+            raise ConfigurationError(
+                f"label {schema.label.name!r} must have two classes for logistic regression; "
+                "declare Label(name, [negative, positive])"
+            )
+
+    def _loss(self, schema: Schema | None) -> Loss:
+        return Logistic()
+
+    def _class_weights(self, schema: Schema) -> tuple[float, ...] | None:
+        if self.class_weight is None:
+            return None
+        return _weights_of(self.class_weight, np.array(schema.label.names))
+
+    def _shaped(self, weights: FloatArray) -> FloatArray:
+        return weights[None, :]
+
+    def _shaped_intercept(self, value: float) -> Any:
+        return np.array([value])
+
+
+class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
+    """Ridge regression under CorrDP (THEORY T3–T6): squared loss with a clipped residual.
+
+    The label is scaled to [−1, 1] by its public bounds and the residual clipped to
+    ``residual_clip`` there, which makes the loss a Huber loss. ``alpha=0`` is linear regression.
+    Parameters and attributes are those of :class:`CorrDPLogisticRegression`, and
+
+    Parameters
+    ----------
+    residual_clip : float
+        L in units of the scaled label; off at ``epsilon=inf``.
+    """
+
+    def __init__(
+        self,
+        schema: Schema | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        distances: DistanceChoice = None,
+        adjacency: Adjacency = "feature",
+        epsilon_cap: float | None = None,
+        record_epsilon: float | None = None,
+        insensitive_epsilon: float | None = None,
+        records_per_person: int = 1,
+        residual_clip: float = 0.3,
+        alpha: float = 0.0,
+        steps: int | None = None,
+        learning_rate: float | None = None,
+        radius: float | None = None,
+        scale: float | None = None,
+        budget: PrivacyBudget | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            distances=distances,
+            adjacency=adjacency,
+            epsilon_cap=epsilon_cap,
+            record_epsilon=record_epsilon,
+            insensitive_epsilon=insensitive_epsilon,
+            records_per_person=records_per_person,
+            alpha=alpha,
+            steps=steps,
+            learning_rate=learning_rate,
+            radius=radius,
+            scale=scale,
+            budget=budget,
+            progress=progress,
+            random_state=random_state,
+        )
+        self.residual_clip = residual_clip
+
+    def fit(self, X: Any, y: Any) -> CorrDPRidge:
+        """Train on a table; ``y`` is clamped to the label's public bounds.
+
+        Raises
+        ------
+        ConfigurationError, DataError
+            Before anything is spent.
+        BudgetExceededError
+            If ``budget`` has too little left; nothing was drawn.
+        """
+        if self.schema is None:
+            _require_infinite(self.epsilon)
+            X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+            theta = least_squares(X, np.asarray(y, dtype=np.float64), self.alpha)
+            self.coef_, self.intercept_ = theta[:-1], float(theta[-1])
+            self.certificate_ = None
+            self.n_iter_ = 1
+            return self
+        theta = self._fit_table(X, y)
+        self._set_encoded(theta)
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predictions in the label's unit, shape (n,)."""
+        score = self._scores(X)
+        if self.schema is None:
+            return score
+        low, high = self.encoder_.schema.label.bounds
+        return low + (high - low) * (score + 1.0) / 2.0
+
+    def _check_schema(self, schema: Schema) -> None:  # type: ignore[override]
+        if not schema.label.is_numeric:
+            raise ConfigurationError(
+                f"label {schema.label.name!r} has classes; regression needs "
+                "Label(name, low=..., high=...)"
+            )
+
+    def _loss(self, schema: Schema | None) -> Loss:
+        return Squared(self.residual_clip, 2.0)
+
+    def _scaled_label(self, label: NDArray[Any], schema: Schema) -> FloatArray:
+        low, high = schema.label.bounds
+        scaled: FloatArray = 2.0 * (label - low) / (high - low) - 1.0
+        return scaled
+
+    def _exact(self, design: Design, label: FloatArray, weights: FloatArray) -> FloatArray:
+        features = np.empty((design.size, design.encoder.dimension - 1))
+        features[:, design.encoder.numeric_index] = design.numeric
+        features[:, design.encoder.one_hot_index] = design.one_hot.toarray()
+        self.n_iter_ = 1
+        theta = least_squares(features, label, self.alpha)
+        theta[-1] /= design.encoder.scale
+        return theta
+
+
+def _require_infinite(epsilon: object) -> None:
+    if not math.isinf(check_epsilon(epsilon)):
+        raise ConfigurationError(
+            f"epsilon={epsilon!r} needs a schema with public bounds, for example Schema("
+            '{"age": Numeric(17, 90, role="insensitive"), "sex": Categorical(["F", "M"])}, '
+            'Label("income", ["low", "high"])); or set epsilon=inf for training without privacy'
+        )
+
+
+def _weights_of(class_weight: object, classes: NDArray[Any]) -> tuple[float, ...]:
+    """Public weights in the order of the classes."""
+    if not isinstance(class_weight, Mapping):
+        raise ConfigurationError(
+            f"class_weight={class_weight!r}: pass public numbers, {{class: weight}}; weights "
+            "computed from the data are a release"
+        )
+    given = {canonical_level(key): value for key, value in class_weight.items()}
+    names = [canonical_level(level) for level in classes.tolist()]
+    unknown = sorted(set(given) - set(names))
+    if unknown:
+        raise ConfigurationError(f"class_weight names {unknown}; the classes are {names}")
+    weights = tuple(given.get(name, 1.0) for name in names)
+    if not all(isinstance(w, (int, float)) and 0 < w < math.inf for w in weights):
+        raise ConfigurationError(f"class_weight={class_weight!r} must be positive and finite")
+    return tuple(float(w) for w in weights)
