@@ -168,6 +168,8 @@ def one_scale_laplace(sensitivity_total: ArrayLike, distances: ArrayLike, epsilo
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
+    """Checked arguments; `cost` is the objective's weight of a block, η_j² n_j."""
+
     sensitivity: Floats
     budget: Floats
     dimension: Floats
