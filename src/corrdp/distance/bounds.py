@@ -261,7 +261,8 @@ def _row_radii(table: Counts, gamma_row: float) -> Floats:
     log_sets = cells * math.log(2) + math.log1p(-(2.0 ** (1 - cells)))
     union = 0.5 * np.sqrt(2 * (log_sets + log_gamma) / totals)
     expected = 0.5 * np.sqrt((cells - 1) / totals) + np.sqrt(log_gamma / (2 * totals))
-    return np.minimum(union, expected)
+    radii: Floats = np.minimum(union, expected)
+    return radii
 
 
 def _two_cell_radius(row: NDArray[np.int64], tail: float) -> float:
