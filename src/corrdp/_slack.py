@@ -168,7 +168,8 @@ def gaussian_slack(draws: int, scale: float, shift: float, failure: float) -> Sl
         most = REACH - _HALF_CELL - _quantile(draws, _NEGLIGIBLE)
         raise ConfigurationError(
             f"shift={shift:g} standard deviations leaves the reach of the sampler (at most "
-            f"{math.floor(10 * most) / 10} for {draws} draws); cap the loss of that kind (epsilon_cap) or add noise"
+            f"{math.floor(10 * most) / 10} for {draws} draws); "
+            "cap the loss of that kind (epsilon_cap) or add noise"
         )
     xi = _relative_error(scale, z_max)
     certain = draws * xi * _UP
