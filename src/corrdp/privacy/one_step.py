@@ -111,12 +111,13 @@ def loss_scale(q: float, c: float, a: float) -> float:
     return math.sqrt(total)
 
 
-def last_loss(q: float, c: float, a: float, step: float) -> float:
-    """A loss beyond which the profile is of no weight (q·δ_a, which bounds it, surely is)."""
-    low, high = step, max(a * a / 2 + 39 * a, 2 * step)
+def last_loss(q: float, c: float, a: float, least: float, tail: float) -> float:
+    """A loss ≥ `least` with a profile below `tail`, hardly more than the smallest such loss."""
+    low, high = least, max(a * a / 2 + 39 * a, 2 * least)  # q·δ_a bounds H and is below 1e-290
+    tail = max(tail, 10 * _LEAST_VALUE)
     for _ in range(2):
         points = np.geomspace(low, high, 33)
-        reached = hockey_stick(points, q, c, a)[0] < 10 * _LEAST_VALUE
+        reached = hockey_stick(points, q, c, a)[0] < tail
         reached[-1] = True
         j = max(int(np.argmax(reached)), 1)
         low, high = float(points[j - 1]), float(points[j])
@@ -125,13 +126,14 @@ def last_loss(q: float, c: float, a: float, step: float) -> float:
 
 @lru_cache(maxsize=64)
 def loss_distributions(
-    q: float, c: float, a: float, step: float, ratio: float
+    q: float, c: float, a: float, step: float, ratio: float, tail: float
 ) -> tuple[LossDistribution, LossDistribution]:
     """Dominating loss distribution on multiples of `step`, and one about twice as coarse.
 
-    Strides grow to `ratio` times the index, which keeps rare large losses cheap.
+    Strides grow to `ratio` times the index, which keeps rare large losses cheap. Losses with a
+    profile below `tail` count as infinite: a tilt would make them weigh more than they should.
     """
-    top = max(math.ceil(last_loss(q, c, a, step) / step), 8)
+    top = max(math.ceil(last_loss(q, c, a, step, tail) / step), 8)
     index = _indices(top, ratio)
     value, error = hockey_stick(step * index.astype(np.float64), q, c, a)
     half = np.append(np.arange(0, len(index) - 1, 2), len(index) - 1)

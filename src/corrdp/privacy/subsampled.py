@@ -38,6 +38,7 @@ _ACCURACY_AT_ZERO = 2e-4  # of δ, where ε is near zero
 _LEAST_CHANGE = 1e-100  # smaller ones are raised to this
 _LARGEST_GRID = 2**20
 _LEAST_RATIO = 2e-4
+_TAIL = 1e-5  # share of δ that losses too large for the grid may take
 
 
 def profile(
@@ -154,7 +155,7 @@ def _epsilon(q: float, c: float, a: float, steps: int, delta: float, grid: float
 
     best, level = math.inf, math.inf
     for _ in range(3):
-        plan = _plan((q, c, a), steps, search, grid)
+        plan = _plan((q, c, a), steps, search, grid, _TAIL * delta / steps)
         value = 0.0
         if plan.bound > 0:
             found = compose(plan.loss, steps, plan.tilt).epsilon(delta, plan.bound)
@@ -181,9 +182,17 @@ def _delta(q: float, c: float, a: float, steps: int, epsilon: float) -> float:
         tilt, bound = least_delta(loss, steps, epsilon)
         return tilt, bound, tilt * epsilon
 
-    plan = _plan((q, c, a), steps, search, _GRID)
-    by_moments = math.exp(plan.bound) * (1 + 1e-9) + plan.loss.infinite_after(steps)
-    return min(1.0, by_moments, compose(plan.loss, steps, plan.tilt).delta(epsilon))
+    best, tail = 1.0, 1e-9
+    while True:
+        plan = _plan((q, c, a), steps, search, _GRID, tail / steps)
+        lost = plan.loss.infinite_after(steps)
+        value = math.exp(plan.bound) * (1 + 1e-9) + lost
+        if value > 2 * lost:
+            value = min(value, compose(plan.loss, steps, plan.tilt).delta(epsilon))
+        best = min(best, value)
+        if lost <= 1e-3 * best or tail < 1e-280:
+            return best
+        tail *= 1e-7
 
 
 @dataclass(frozen=True)
@@ -201,6 +210,7 @@ def _plan(
     steps: int,
     search: Callable[[LossDistribution], tuple[float, float, float]],
     grid: float,
+    tail: float,
 ) -> _Plan:
     """Refine the grid until halving it would hardly change the answer.
 
@@ -210,7 +220,7 @@ def _plan(
     """
     step, ratio = grid * loss_scale(*pair), 0.2 * grid
     for attempt in range(12):
-        loss, coarse = loss_distributions(*pair, step, ratio)
+        loss, coarse = loss_distributions(*pair, step, ratio, tail)
         tilt, bound, level = search(loss)
         spread = loss.tilted_scale(tilt)
         least = max(grid * spread / 256, 16 * math.sqrt(steps) * spread / _LARGEST_GRID)
@@ -234,7 +244,7 @@ def _tolerance(level: float, grid: float) -> float:
 
 def _single_epsilon(q: float, c: float, a: float, delta: float) -> float:
     """Smallest ε ≥ 0 at which the profile is at most δ, by zooming in."""
-    low, high = 0.0, last_loss(q, c, a, 1e-12 * min(a, 1.0) * q)
+    low, high = 0.0, last_loss(q, c, a, 1e-12 * min(a, 1.0) * q, 0.0)
     for _ in range(6):
         points = np.linspace(low, high, 257)
         value, error = hockey_stick(points, q, c, a)
