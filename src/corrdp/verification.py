@@ -25,6 +25,7 @@ from corrdp.privacy.certificate import (
     Certificate,
     ReleaseAccount,
     certified_loss,
+    loss_together,
     read_certificate_file,
 )
 from corrdp.privacy.declaration import Declaration
@@ -39,8 +40,9 @@ Accounts: TypeAlias = Callable[[Declaration, Ledger], list[ReleaseAccount]]
 # Entry type → module and function that recompute what such releases spent.
 MECHANISMS: dict[str, tuple[str, str]] = {
     "linear-release": ("corrdp.erm.account", "linear_accounts"),
+    "query-release": ("corrdp.queries.account", "query_accounts"),
 }
-PASSIVE = ("declaration", "linear-budget")
+PASSIVE = ("declaration", "linear-budget", "query-budget", "moments-model")
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def certify(ledger: Ledger) -> Certificate:
     flat = [account for part in accounts for account in part]
     if parts:
         _check_combinable(declarations)
-        rows, joint = _combined_claims(declarations[0], flat)
+        rows, joint = _combined_claims(_strictest(declarations), flat)
     else:
         losses = _losses(declarations[0], flat)
         rows, joint = _rows(declarations[0], losses), losses
@@ -112,7 +114,7 @@ def _certificate(
     rows: Sequence[Mapping[str, Any]],
     losses: Mapping[str, float],
 ) -> Certificate:
-    first = declarations[0]
+    first = _strictest(declarations)
     problems = tuple(problem for account in accounts for problem in account.problems)
     epsilon = first.target.epsilon
     if len(declarations) > 1:
@@ -146,8 +148,7 @@ def _losses(declaration: Declaration, accounts: Sequence[ReleaseAccount]) -> dic
     samplers = [account.sampler for account in accounts]
     losses = {}
     for position, budget in enumerate(declaration.budgets()):
-        fixed = [float(account.fixed[position]) for account in accounts]
-        loss = certified_loss(fixed, samplers, delta)
+        loss = loss_together(accounts, position, delta)
         if budget.delta < delta:
             # the budget followed a released distance: it was met at δ/m, which sums to δ (T10)
             run = [math.sqrt(float(account.run[position])) for account in accounts]
@@ -250,16 +251,21 @@ def combine(certificates: Sequence[Certificate]) -> Certificate:
     return certify(ledger)
 
 
+def _strictest(declarations: Sequence[Declaration]) -> Declaration:
+    """The one whose δ stands for all: pure releases join others at their δ."""
+    return max(declarations, key=lambda one: one.target.delta)
+
+
 def _check_combinable(declarations: Sequence[Declaration]) -> None:
     """Losses add only when all parts speak of the same kinds, distances and δ."""
-    first = declarations[0]
-    for other in declarations[1:]:
-        same = (other.kinds, other.n, other.target.delta, other.target.adjacency) == (
+    first = _strictest(declarations)
+    for other in declarations:
+        same = (other.kinds, other.n, other.target.adjacency) == (
             first.kinds,
             first.n,
-            first.target.delta,
             first.target.adjacency,
         )
+        same = same and other.target.delta in (0.0, first.target.delta)
         values = {name: entry.value for name, entry in other.distances.items()}
         if not same or values != {n: entry.value for n, entry in first.distances.items()}:
             raise ConfigurationError(
@@ -278,11 +284,10 @@ def _combined_claims(
 ) -> tuple[list[dict[str, Any]], dict[str, float]]:
     """Rows whose target is what all parts were allowed together."""
     delta = declaration.target.delta
-    samplers = [account.sampler for account in accounts]
-    losses = {}
-    for position, kind in enumerate(declaration.kinds):
-        mus = [float(account.fixed[position]) for account in accounts]
-        losses[kind.name] = certified_loss(mus, samplers, delta)
+    losses = {
+        kind.name: loss_together(accounts, position, delta)
+        for position, kind in enumerate(declaration.kinds)
+    }
     rows = _rows(declaration, losses)
     for row in rows:
         row["epsilon_target"] = row["epsilon_holds"]

@@ -83,7 +83,8 @@ class PrivacyBudget:
     Parameters
     ----------
     epsilon, delta : float
-        Loss of the sensitive columns; column i may lose ε/d_i.
+        Loss of the sensitive columns; column i may lose ε/d_i. δ = 0 is for pure releases alone
+        and needs ``composition="basic"``.
     composition : {"gdp", "basic"}
         ``"gdp"`` adds squared μ per kind and needs distances known beforehand; ``"basic"`` adds
         ε's and δ's and also takes privately estimated distances (THEORY T3, T4).
@@ -111,7 +112,10 @@ class PrivacyBudget:
         composition: Composition = "gdp",
         path: str | Path | None = None,
     ) -> None:
-        self._mu_total = float(gdp.mu(epsilon, delta))  # checks both
+        if delta == 0 and composition == "basic":
+            gdp.mu_of_pure(epsilon)  # checks it
+        else:
+            gdp.mu(epsilon, delta)  # checks both
         if not math.isfinite(epsilon):
             raise ConfigurationError("a budget with epsilon=inf limits nothing")
         if composition not in ("gdp", "basic"):

@@ -17,7 +17,7 @@ from corrdp.neighbours import (
 )
 from corrdp.privacy import gdp
 
-__all__ = ["RESERVE", "KindBudget", "PrivacyTarget", "kind_budgets"]
+__all__ = ["RESERVE", "KindBudget", "PrivacyTarget", "PureTarget", "kind_budgets"]
 
 # Share of every allowed (ε, δ) that is kept back for the sampler's finite precision (THEORY T14).
 RESERVE = 1e-3
@@ -60,8 +60,7 @@ class PrivacyTarget:
         _positive("epsilon", self.epsilon)
         if not math.isfinite(self.epsilon):
             raise ConfigurationError("epsilon=inf is training without privacy: no target applies")
-        if not (isinstance(self.delta, float) and 0 < self.delta < 1):
-            raise ConfigurationError(f"delta={self.delta!r} must lie strictly between 0 and 1")
+        self._check_delta()
         check_adjacency(self.adjacency)
         for name in ("epsilon_cap", "record_epsilon", "insensitive_epsilon"):
             value = getattr(self, name)
@@ -74,6 +73,10 @@ class PrivacyTarget:
         rows = self.records_per_person
         if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
             raise ConfigurationError(f"records_per_person={rows!r} must be a whole number >= 1")
+
+    def _check_delta(self) -> None:
+        if not (isinstance(self.delta, float) and 0 < self.delta < 1):
+            raise ConfigurationError(f"delta={self.delta!r} must lie strictly between 0 and 1")
 
     def allowed(self, kind: NeighbourKind, distance: float) -> float:
         """ε_k: ε/d_k under the caps, ``inf`` where nothing limits the kind."""
@@ -91,6 +94,20 @@ class PrivacyTarget:
 
 
 @dataclass(frozen=True)
+class PureTarget(PrivacyTarget):
+    """A target with δ = 0, for mechanisms with exact discrete Laplace noise only (THEORY T14).
+
+    Whatever uses Gaussian noise asks for a :class:`PrivacyTarget` and so refuses δ = 0.
+    """
+
+    delta: float = 0.0
+
+    def _check_delta(self) -> None:
+        if not (isinstance(self.delta, float) and self.delta == 0.0):
+            raise ConfigurationError(f"delta={self.delta!r} must be 0.0 for a pure loss")
+
+
+@dataclass(frozen=True)
 class KindBudget:
     """What one kind may lose in the whole run, in (ε, δ) and in squared μ.
 
@@ -102,7 +119,8 @@ class KindBudget:
     epsilon, delta : float
         Allowed loss; ``epsilon`` is ``inf`` where nothing limits the kind.
     mu_squared : float
-        Run budget β_k = μ(ε_k, δ_k)² after the reserve, fixed before the run.
+        Run budget β_k = μ(ε_k, δ_k)² after the reserve, fixed before the run; with δ = 0 the
+        squared μ that every ε_k-DP release satisfies, an upper limit of its cost.
     fixed : float
         Upper limit of ``mu_squared`` that was fixed before the first release of any kind; larger
         only where the distance was itself released (THEORY T10).
@@ -122,7 +140,7 @@ class KindBudget:
             raise ConfigurationError(
                 f"distance of {self.kind.name!r} is {self.distance!r}; it must lie in [0, 1]"
             )
-        if not (self.epsilon > 0 and 0 < self.delta < 1 and self.mu_squared >= 0):
+        if not (self.epsilon > 0 and 0 <= self.delta < 1 and self.mu_squared >= 0):
             raise ConfigurationError(f"budget of {self.kind.name!r} is not a valid loss")
 
 
@@ -152,6 +170,9 @@ def kind_budgets(
                 f"distance of {kind.name!r} is {distance!r}; it must lie in [0, 1]"
             )
         allowed = target.allowed(kind, distance)
-        squared = reserved_mu_squared(allowed, target.delta)
+        if isinstance(target, PureTarget):
+            squared = float(gdp.mu_of_pure(allowed)) ** 2 * (1.0 + 1e-15)
+        else:
+            squared = reserved_mu_squared(allowed, target.delta)
         budgets.append(KindBudget(kind, distance, allowed, target.delta, squared))
     return tuple(budgets)

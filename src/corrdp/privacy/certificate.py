@@ -23,7 +23,14 @@ from corrdp.privacy import gdp
 from corrdp.privacy.budgets import RESERVE
 from corrdp.privacy.ledger import Ledger, digest, encode_number
 
-__all__ = ["FORMAT_VERSION", "Certificate", "ReleaseAccount", "SamplerUse", "certified_loss"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Certificate",
+    "ReleaseAccount",
+    "SamplerUse",
+    "certified_loss",
+    "loss_together",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 FORMAT_VERSION = 1
@@ -68,6 +75,8 @@ class ReleaseAccount:
     sampler : SamplerUse
     problems : tuple of str
         What does not hold; empty when everything was checked and fits.
+    pure : array of shape (kinds,), optional
+        ε at δ = 0 guaranteed by what was fixed before the release; only for exact samplers.
     """
 
     name: str
@@ -75,6 +84,7 @@ class ReleaseAccount:
     fixed: FloatArray
     sampler: SamplerUse
     problems: tuple[str, ...] = ()
+    pure: FloatArray | None = None
 
 
 def certified_loss(mus: Sequence[float], samplers: Sequence[SamplerUse], delta: float) -> float:
@@ -93,6 +103,36 @@ def certified_loss(mus: Sequence[float], samplers: Sequence[SamplerUse], delta: 
         return math.inf
     epsilon, reached = Slack.combine(*parts).apply(ideal, ideal_delta)
     return epsilon if reached <= delta else math.inf
+
+
+def loss_together(accounts: Sequence[ReleaseAccount], position: int, delta: float) -> float:
+    """ε at δ that releases guarantee together for one kind, pure ones among them.
+
+    Pure releases add their ε (THEORY T3). Mixed with others, the least of two valid bounds:
+    Gaussian composition with μ = −2Φ⁻¹(1/(1+e^ε)) for a pure release, and adding the pure ε
+    (THEORY T4). Rounded up.
+
+    Raises
+    ------
+    VerificationError
+        If δ = 0 is claimed for a release that is not pure.
+    """
+    pure = math.fsum(float(one.pure[position]) for one in accounts if one.pure is not None)
+    pure *= 1.0 + 1e-15
+    rest = [one for one in accounts if one.pure is None]
+    if not rest:
+        return pure
+    if not delta > 0:
+        raise VerificationError(f"the release {rest[0].name!r} is not pure: delta must be positive")
+    gaussian = _loss_of(accounts, position, delta)
+    if len(rest) == len(accounts):
+        return gaussian
+    return min(gaussian, (pure + _loss_of(rest, position, delta)) * (1.0 + 1e-15))
+
+
+def _loss_of(accounts: Sequence[ReleaseAccount], position: int, delta: float) -> float:
+    fixed = [float(account.fixed[position]) for account in accounts]
+    return certified_loss(fixed, [account.sampler for account in accounts], delta)
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,7 +9,7 @@ from typing import Any
 from corrdp.distance import Distances
 from corrdp.errors import ConfigurationError, CorrDPError, VerificationError
 from corrdp.neighbours import NeighbourKind, neighbour_kinds
-from corrdp.privacy.budgets import KindBudget, PrivacyTarget, kind_budgets
+from corrdp.privacy.budgets import KindBudget, PrivacyTarget, PureTarget, kind_budgets
 from corrdp.schema import Schema
 
 __all__ = ["Declaration"]
@@ -79,10 +79,14 @@ class Declaration:
         try:
             return cls(
                 Schema.from_dict(entry["schema"]),
-                PrivacyTarget(**entry["target"]),
+                _target(entry["target"]),
                 entry["n"],
                 Distances.from_dict(entry["distances"]),
                 bool(entry["seeded"]),
             )
         except (KeyError, TypeError, CorrDPError) as error:
             raise VerificationError(f"the declaration is damaged: {error}") from None
+
+
+def _target(plain: Mapping[str, Any]) -> PrivacyTarget:
+    return PureTarget(**plain) if plain.get("delta") == 0.0 else PrivacyTarget(**plain)
