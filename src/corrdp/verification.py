@@ -24,7 +24,6 @@ from corrdp.privacy.budgets import KindBudget
 from corrdp.privacy.certificate import (
     Certificate,
     ReleaseAccount,
-    certified_loss,
     loss_together,
     read_certificate_file,
 )
@@ -145,14 +144,12 @@ def _certificate(
 def _losses(declaration: Declaration, accounts: Sequence[ReleaseAccount]) -> dict[str, float]:
     """ε at δ that holds for every kind, all releases together."""
     delta = declaration.target.delta
-    samplers = [account.sampler for account in accounts]
     losses = {}
     for position, budget in enumerate(declaration.budgets()):
         loss = loss_together(accounts, position, delta)
         if budget.delta < delta:
             # the budget followed a released distance: it was met at δ/m, which sums to δ (T10)
-            run = [math.sqrt(float(account.run[position])) for account in accounts]
-            loss = min(loss, certified_loss(run, samplers, budget.delta))
+            loss = min(loss, loss_together(accounts, position, budget.delta, "run"))
         losses[budget.kind.name] = loss
     return losses
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from corrdp.errors import ConfigurationError, VerificationError
 from corrdp.noise import Slack, gaussian_slack
-from corrdp.privacy import gdp
+from corrdp.privacy import gdp, subsampled
 from corrdp.privacy.budgets import RESERVE
 from corrdp.privacy.ledger import Ledger, digest, encode_number
 
@@ -28,6 +28,7 @@ __all__ = [
     "Certificate",
     "ReleaseAccount",
     "SamplerUse",
+    "Subsampling",
     "certified_loss",
     "loss_together",
 ]
@@ -54,11 +55,29 @@ class SamplerUse:
     scale: float
     steps: int
 
-    def slack(self, mu: float, epsilon: float, delta: float) -> Slack:
-        """Slack for a kind with run budget μ that is to hold ε at δ."""
+    def slack(self, shift: float, epsilon: float, delta: float) -> Slack:
+        """Slack where outputs shift by at most ``shift`` deviations a step, for ε at δ."""
         log_failure = math.log(RESERVE * delta / 4.0) - epsilon
         failure = math.exp(log_failure) if log_failure > -690 else 0.0
-        return gaussian_slack(self.draws, self.scale, mu / math.sqrt(self.steps), failure)
+        return gaussian_slack(self.draws, self.scale, shift, failure)
+
+
+@dataclass(frozen=True)
+class Subsampling:
+    """Poisson sampling of a release's steps (THEORY T7).
+
+    Attributes
+    ----------
+    rate : float
+        Probability that a person takes part in a step.
+    steps : int
+    presence : float
+        c: bound on a contribution in units of the noise.
+    """
+
+    rate: float
+    steps: int
+    presence: float
 
 
 @dataclass(frozen=True)
@@ -77,6 +96,9 @@ class ReleaseAccount:
         What does not hold; empty when everything was checked and fits.
     pure : array of shape (kinds,), optional
         ε at δ = 0 guaranteed by what was fixed before the release; only for exact samplers.
+    subsampling : Subsampling, optional
+        Set for Poisson-sampled steps; then ``run`` holds squared changes a_k² of one step and
+        ``fixed`` changes a_κ, both in units of the noise.
     """
 
     name: str
@@ -85,6 +107,7 @@ class ReleaseAccount:
     sampler: SamplerUse
     problems: tuple[str, ...] = ()
     pure: FloatArray | None = None
+    subsampling: Subsampling | None = None
 
 
 def certified_loss(mus: Sequence[float], samplers: Sequence[SamplerUse], delta: float) -> float:
@@ -97,42 +120,85 @@ def certified_loss(mus: Sequence[float], samplers: Sequence[SamplerUse], delta: 
         return math.inf
     ideal_delta = delta * (1.0 - RESERVE)
     ideal = float(gdp.epsilon(total, ideal_delta))
+    shifts = [mu / math.sqrt(s.steps) for s, mu in zip(samplers, mus, strict=True)]
+    return _with_slack(samplers, shifts, ideal, delta)
+
+
+def _with_slack(
+    samplers: Sequence[SamplerUse], shifts: Sequence[float], ideal: float, delta: float
+) -> float:
+    """ε at δ of an ideal mechanism that has ``ideal`` at δ less the reserve."""
     try:
-        parts = [s.slack(mu, ideal, delta) for s, mu in zip(samplers, mus, strict=True)]
+        parts = [s.slack(shift, ideal, delta) for s, shift in zip(samplers, shifts, strict=True)]
     except ConfigurationError:
         return math.inf
-    epsilon, reached = Slack.combine(*parts).apply(ideal, ideal_delta)
+    epsilon, reached = Slack.combine(*parts).apply(ideal, delta * (1.0 - RESERVE))
     return epsilon if reached <= delta else math.inf
 
 
-def loss_together(accounts: Sequence[ReleaseAccount], position: int, delta: float) -> float:
-    """ε at δ that releases guarantee together for one kind, pure ones among them.
+def subsampled_loss(use: Subsampling, change: float, sampler: SamplerUse, delta: float) -> float:
+    """ε at δ of Poisson-sampled steps that a change moves by ``change``, slack included."""
+    if math.isinf(use.presence):
+        return math.inf
+    ideal = subsampled.epsilon(use.rate, use.presence, change, use.steps, delta * (1.0 - RESERVE))
+    return _with_slack([sampler], [2.0 * use.presence], ideal, delta)
 
-    Pure releases add their ε (THEORY T3). Mixed with others, the least of two valid bounds:
-    Gaussian composition with μ = −2Φ⁻¹(1/(1+e^ε)) for a pure release, and adding the pure ε
-    (THEORY T4). Rounded up.
+
+def loss_together(
+    accounts: Sequence[ReleaseAccount], position: int, delta: float, part: str = "fixed"
+) -> float:
+    """ε at δ that releases guarantee together for one kind.
+
+    Gaussian releases add squared μ. Pure releases add their ε, or enter through
+    μ = −2Φ⁻¹(1/(1+e^ε)), whichever is less. Poisson-sampled runs are added by basic composition,
+    δ split equally between them and all Gaussian ones together (THEORY T3, T4, T10). Rounded up.
+    ``part`` is ``"fixed"`` (what was fixed before the first release) or ``"run"``.
 
     Raises
     ------
     VerificationError
         If δ = 0 is claimed for a release that is not pure.
     """
-    pure = math.fsum(float(one.pure[position]) for one in accounts if one.pure is not None)
+    sampled = [one for one in accounts if one.subsampling is not None]
+    plain = [one for one in accounts if one.subsampling is None]
+    noisy = [one for one in plain if one.pure is None]
+    pure = math.fsum(float(one.pure[position]) for one in plain if one.pure is not None)
     pure *= 1.0 + 1e-15
-    rest = [one for one in accounts if one.pure is None]
-    if not rest:
+    if not noisy and not sampled:
         return pure
     if not delta > 0:
-        raise VerificationError(f"the release {rest[0].name!r} is not pure: delta must be positive")
-    gaussian = _loss_of(accounts, position, delta)
-    if len(rest) == len(accounts):
-        return gaussian
-    return min(gaussian, (pure + _loss_of(rest, position, delta)) * (1.0 + 1e-15))
+        name = (noisy or sampled)[0].name
+        raise VerificationError(f"the release {name!r} is not pure: delta must be positive")
+    share = delta / (len(sampled) + bool(noisy))
+    total = pure
+    for one in sampled:
+        amount = _amount(one, position, part)
+        total += subsampled_loss(_checked(one.subsampling), amount, one.sampler, share)
+    if noisy:
+        total += _gaussian_loss(noisy, position, share, part)
+    total *= 1.0 + 1e-15
+    if sampled or len(noisy) == len(plain):
+        return total
+    return min(total, _gaussian_loss(plain, position, delta, part))
 
 
-def _loss_of(accounts: Sequence[ReleaseAccount], position: int, delta: float) -> float:
-    fixed = [float(account.fixed[position]) for account in accounts]
-    return certified_loss(fixed, [account.sampler for account in accounts], delta)
+def _amount(account: ReleaseAccount, position: int, part: str) -> float:
+    if part == "run":
+        return math.sqrt(float(account.run[position]))
+    return float(account.fixed[position])
+
+
+def _checked(use: Subsampling | None) -> Subsampling:
+    if use is None:
+        raise VerificationError("a sampled release has no sampling rate")
+    return use
+
+
+def _gaussian_loss(
+    accounts: Sequence[ReleaseAccount], position: int, delta: float, part: str
+) -> float:
+    mus = [_amount(account, position, part) for account in accounts]
+    return certified_loss(mus, [account.sampler for account in accounts], delta)
 
 
 @dataclass(frozen=True, repr=False)
