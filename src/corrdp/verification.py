@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from corrdp.errors import ConfigurationError, VerificationError
+from corrdp.errors import ConfigurationError, CorrDPError, VerificationError
 from corrdp.neighbours import INSENSITIVE, RECORD, SENSITIVE
 from corrdp.privacy import gdp
 from corrdp.privacy.budgets import KindBudget
@@ -28,6 +28,7 @@ from corrdp.privacy.certificate import (
     read_certificate_file,
 )
 from corrdp.privacy.declaration import Declaration
+from corrdp.privacy.estimate import declaration_of
 from corrdp.privacy.ledger import Ledger, digest
 from corrdp.version import __version__
 
@@ -38,10 +39,11 @@ Accounts: TypeAlias = Callable[[Declaration, Ledger], list[ReleaseAccount]]
 
 # Entry type → module and function that recompute what such releases spent.
 MECHANISMS: dict[str, tuple[str, str]] = {
+    "estimate-release": ("corrdp.privacy.estimate", "estimate_accounts"),
     "linear-release": ("corrdp.erm.account", "linear_accounts"),
     "query-release": ("corrdp.queries.account", "query_accounts"),
 }
-PASSIVE = ("declaration", "linear-budget", "query-budget", "moments-model")
+PASSIVE = ("declaration", "estimate-budget", "linear-budget", "query-budget", "moments-model")
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def certify(ledger: Ledger) -> Certificate:
             raise VerificationError("a combination holds nothing but parts")
     else:
         ledgers = [ledger]
-    declarations = [Declaration.from_entry(one.one("declaration")) for one in ledgers]
+    declarations = [declaration_of(one) for one in ledgers]
     accounts = [accounts_of(*pair) for pair in zip(declarations, ledgers, strict=True)]
     if not all(accounts):
         raise VerificationError("the ledger holds no release")
@@ -225,6 +227,11 @@ def _assumptions(declarations: Sequence[Declaration]) -> tuple[str, ...]:
         )
     if any(entry.source == "given" for entry in declaration.distances.values()):
         sentences.append("Given distances are the user's statement about the population.")
+    if any(entry.source == "published" for entry in declaration.distances.values()):
+        sentences.append(
+            "The distances were computed from this table itself and published without noise: that "
+            "release is NOT accounted for in any loss below."
+        )
     if declaration.distances:
         sentences.append(
             "Distances are marginal: they suppose an observer who knows nothing else about the "
@@ -308,8 +315,10 @@ def verify(source: str | Path | Mapping[str, Any]) -> Verification:
         plain = read_certificate_file(source) if isinstance(source, (str, Path)) else source
         ledger = Ledger.from_list(plain.get("ledger") or [])
         certificate = certify(ledger)
-    except VerificationError as error:
+    except CorrDPError as error:
         return Verification(False, (str(error),), None)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        return Verification(False, (f"the certificate is damaged: {error!r:.200}",), None)
     problems = [*certificate.problems, *_claim_problems(plain, certificate)]
     if isinstance(source, (str, Path)):
         model = Path(source).with_name("model.json")

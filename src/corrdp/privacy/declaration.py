@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from corrdp.distance import Distances
 from corrdp.errors import ConfigurationError, CorrDPError, VerificationError
 from corrdp.neighbours import NeighbourKind, neighbour_kinds
-from corrdp.privacy.budgets import KindBudget, PrivacyTarget, PureTarget, kind_budgets
+from corrdp.privacy.budgets import (
+    KindBudget,
+    PrivacyTarget,
+    PureTarget,
+    kind_budgets,
+    reserved_mu_squared,
+)
 from corrdp.schema import Schema
 
-__all__ = ["Declaration"]
+__all__ = ["Declaration", "EstimateCost"]
+
+
+@dataclass(frozen=True)
+class EstimateCost:
+    """What a private estimate of the distances took from every kind (THEORY T10).
+
+    Attributes
+    ----------
+    mu_squared : mapping of str to float
+        Cost per neighbour kind, fixed before the estimate.
+    floors : mapping of str to float
+        Least value that each estimated distance can take.
+    """
+
+    mu_squared: Mapping[str, float]
+    floors: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -29,6 +51,8 @@ class Declaration:
         Distance of every insensitive column that has one, by neighbour kind.
     seeded : bool
         Whether the noise can be reproduced; then nothing is private.
+    estimate : EstimateCost, optional
+        Set once the distances were released by this ledger; budgets are what is left.
     """
 
     schema: Schema
@@ -36,6 +60,7 @@ class Declaration:
     n: int
     distances: Distances
     seeded: bool
+    estimate: EstimateCost | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
@@ -59,9 +84,36 @@ class Declaration:
         return neighbour_kinds(self.schema)
 
     def budgets(self) -> tuple[KindBudget, ...]:
-        """Allowed loss of every kind (THEORY T3, T4)."""
+        """Allowed loss of every kind; after an estimate, what it left (THEORY T3, T4, T10)."""
         values = {name: entry.value for name, entry in self.distances.items()}
-        return kind_budgets(self.target, self.kinds, values, self.distances.joint)
+        budgets = kind_budgets(self.target, self.kinds, values, self.distances.joint)
+        if self.estimate is None:
+            return budgets
+        return tuple(self._left(budget, self.estimate) for budget in budgets)
+
+    def _left(self, budget: KindBudget, estimate: EstimateCost) -> KindBudget:
+        """The budget of a kind less its share of the estimate.
+
+        A distance released on a grid of m values is calibrated at δ/m, and limited by what its
+        floor would allow, which was fixed before the release.
+        """
+        name = budget.kind.name
+        cost = estimate.mu_squared.get(name, 0.0)
+        entry = self.distances.get(name)
+        grid = 1 if entry is None else entry.grid_size
+        delta = budget.delta / grid
+        total = reserved_mu_squared(budget.epsilon, delta)
+        widest = total
+        if grid > 1:
+            at_floor = self.target.allowed(budget.kind, estimate.floors[name])
+            widest = reserved_mu_squared(at_floor, delta)
+        if not total > cost:
+            raise ConfigurationError(
+                f"the estimate of the distances takes all of the loss allowed for {name!r}; lower "
+                "its share (EstimateSettings(share=...)) or drop the cap on that kind"
+            )
+        left = (total - cost) * (1.0 - 1e-15)
+        return replace(budget, delta=delta, mu_squared=left, fixed=widest - cost)
 
     def to_entry(self) -> dict[str, Any]:
         """Content of the ledger entry."""
