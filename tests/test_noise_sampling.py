@@ -56,6 +56,18 @@ def test_uniforms_have_53_bits_at_every_magnitude(leading: int) -> None:
     assert value != float(Fraction(2**63, 2 ** (64 * (leading + 2) - 1)))
 
 
+def test_a_uniform_without_more_bits_is_the_middle_of_what_is_left_open() -> None:
+    """The interval ends half-way between two doubles; its middle does not."""
+    value = _sampling.signed_half_uniform(script([1, 2**53 + 1]), 1)[0]
+    assert value == math.ldexp(2**54 + 4, -128)
+
+
+def test_uniforms_for_simulations_stay_inside() -> None:
+    source = noise_source(1)
+    source._words = script([0, 2**64 - 1, 2**63])
+    np.testing.assert_array_equal(source.uniform(3), [2.0**-53, 1 - 2.0**-53, 0.5 + 2.0**-53])
+
+
 def test_zero_never_occurs() -> None:
     value = _sampling.signed_half_uniform(script([]), 3)
     assert (value > 0).all()
