@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corrdp.distance import Distances
+from corrdp.distance import Distances, EstimateSettings, estimate_distances
 from corrdp.encoding import Design, Encoder
 from corrdp.erm.exact import least_squares, minimise
-from corrdp.erm.fit import LinearTask, PlanRequest, default_scale, fit_linear, prepare
+from corrdp.erm.fit import (
+    LinearTask,
+    PlanRequest,
+    Recipe,
+    TrainingData,
+    default_scale,
+    fit_linear,
+)
 from corrdp.erm.losses import Logistic, Loss, Squared
 from corrdp.errors import ConfigurationError, UtilityWarning
 from corrdp.neighbours import Adjacency
@@ -38,20 +46,47 @@ __all__ = ["CorrDPLogisticRegression", "CorrDPRidge"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
-DistanceChoice: TypeAlias = Distances | Mapping[str, float] | None
+DistanceChoice: TypeAlias = (
+    Literal["private", "published"] | EstimateSettings | Distances | Mapping[str, float] | None
+)
 
 
-def resolve_distances(distances: object) -> Distances:
-    """The declared distances of ``distances=``: an object, a mapping, or None for d = 1."""
+@dataclass(frozen=True)
+class DistanceRequest:
+    """What ``distances=`` asks for.
+
+    Attributes
+    ----------
+    known : Distances
+        Distances known before the fit.
+    estimate : EstimateSettings, optional
+        Set when the fit is to release them first.
+    publish : bool
+        Whether to compute them from the table itself, unaccounted.
+    """
+
+    known: Distances
+    estimate: EstimateSettings | None = None
+    publish: bool = False
+
+
+def distance_request(distances: object) -> DistanceRequest:
+    """Read ``distances=``; see :class:`CorrDPLogisticRegression`."""
     if distances is None:
-        return Distances({})
+        return DistanceRequest(Distances({}))
+    if isinstance(distances, EstimateSettings):
+        return DistanceRequest(Distances({}), distances)
+    if isinstance(distances, str) and distances == "private":
+        return DistanceRequest(Distances({}), EstimateSettings())
+    if isinstance(distances, str) and distances == "published":
+        return DistanceRequest(Distances({}), publish=True)
     if isinstance(distances, Distances):
-        return distances
+        return DistanceRequest(distances)
     if isinstance(distances, Mapping):
-        return Distances.given(distances)
+        return DistanceRequest(Distances.given(distances))
     raise ConfigurationError(
-        f"distances={distances!r} is not understood; pass a mapping from column to d, a Distances "
-        "object, or None for d = 1 everywhere"
+        f"distances={distances!r} is not understood; pass 'private', 'published', an "
+        "EstimateSettings, a mapping from column to d, a Distances object, or None for d = 1"
     )
 
 
@@ -74,7 +109,7 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        distances: DistanceChoice = None,
+        distances: DistanceChoice = "private",
         adjacency: Adjacency = "feature",
         epsilon_cap: float | None = None,
         record_epsilon: float | None = None,
@@ -128,12 +163,12 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
             )
         self._check_schema(schema)
         source = noise_source(self.random_state)
-        request = PlanRequest(self.steps, self.learning_rate, self.radius, self.alpha, self.scale)
+        records = read_records(X, schema)
+        raw = read_label(y, schema.label, records.size)
+        data = TrainingData(records, raw, self._scaled_label(raw, schema))
         if math.isinf(epsilon):
-            records = read_records(X, schema)
-            label = self._scaled_label(read_label(y, schema.label, records.size), schema)
-            return self._fit_exact(records, label, schema)
-        return self._fit_private(X, y, schema, request, source)
+            return self._fit_exact(records, data.scaled, schema)
+        return self._fit_private(data, (X, y), schema, source)
 
     def _target(self) -> PrivacyTarget:
         return PrivacyTarget(
@@ -146,31 +181,52 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
             self.records_per_person,
         )
 
+    def _recipe(self, schema: Schema) -> Recipe:
+        request = PlanRequest(self.steps, self.learning_rate, self.radius, self.alpha, self.scale)
+        return Recipe(self._loss(schema), self._class_weights(schema), request)
+
     def _task(self, n: int, seeded: bool) -> LinearTask:
         """Everything fixed from public numbers; nothing is read from data."""
         schema = self.schema
         if not isinstance(schema, Schema):
             raise ConfigurationError("a plan needs a schema")
-        declaration = Declaration(
-            schema, self._target(), n, resolve_distances(self.distances), seeded
-        )
-        request = PlanRequest(self.steps, self.learning_rate, self.radius, self.alpha, self.scale)
-        return prepare(declaration, self._loss(schema), self._class_weights(schema), request)
+        asked = distance_request(self.distances)
+        declaration = Declaration(schema, self._target(), n, asked.known, seeded)
+        return self._recipe(schema).prepare(declaration)
 
     def _fit_private(
-        self, X: Any, y: Any, schema: Schema, request: PlanRequest, source: NoiseSource
+        self, data: TrainingData, table: tuple[Any, Any], schema: Schema, source: NoiseSource
     ) -> FloatArray:
-        records = read_records(X, schema)
-        label = self._scaled_label(read_label(y, schema.label, records.size), schema)
-        if not self.delta * records.size <= 1:
+        size = data.records.size
+        if not self.delta * size <= 1:
             raise ConfigurationError(
-                f"delta={self.delta:g} exceeds 1/n = {1 / records.size:.3g}: publishing a random "
+                f"delta={self.delta:g} exceeds 1/n = {1 / size:.3g}: publishing a random "
                 "record would satisfy it; lower delta"
             )
-        task = self._task(records.size, source.seeded)
-        warn_if_drowned(task)
-        design = task.encoder.transform(records)
-        theta, ledger = fit_linear(task, design, label, source, self.budget, self.progress)
+        asked = distance_request(self.distances)
+        known = asked.known
+        if asked.publish:
+            known = estimate_distances(
+                schema,
+                *table,
+                source="published",
+                method="published",
+                resolution="assume-smooth",
+            )
+        if asked.estimate is not None and asked.estimate.resolution == "binned":
+            schema = schema.binned()
+        declaration = Declaration(schema, self._target(), size, known, source.seeded)
+        recipe = self._recipe(schema)
+        warn_if_drowned(recipe.prepare(declaration))
+        theta, task, ledger = fit_linear(
+            declaration,
+            recipe,
+            data,
+            source,
+            estimate=asked.estimate,
+            budget=self.budget,
+            progress=self.progress,
+        )
         self.certificate_ = certify(ledger)
         self.encoder_ = task.encoder
         self.n_iter_ = task.plan.steps
@@ -284,8 +340,12 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
         Loss allowed for the sensitive columns; column i may lose ε/d_i. ``inf``: no privacy.
     delta : float
         In (0, 1/n].
-    distances : Distances or mapping of str to float, optional
-        d_i by column or group name; a column without one gets d = 1.
+    distances : {"private", "published"}, EstimateSettings, Distances, mapping or None
+        d_i by column or group name; a column without one gets d = 1. ``"private"`` (default)
+        releases noisy tables first and trains on what is left (THEORY T10); it lets the model see
+        numeric columns only at their bins' resolution unless
+        ``EstimateSettings(resolution="assume-smooth")`` is passed. ``"published"`` computes them
+        from this table without accounting for it, and the certificate says so.
     adjacency : {"feature", "record"}
         One insensitive column at a time, or any set of them at once.
     epsilon_cap, record_epsilon, insensitive_epsilon : float, optional
@@ -337,7 +397,7 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        distances: DistanceChoice = None,
+        distances: DistanceChoice = "private",
         adjacency: Adjacency = "feature",
         epsilon_cap: float | None = None,
         record_epsilon: float | None = None,
@@ -494,7 +554,7 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        distances: DistanceChoice = None,
+        distances: DistanceChoice = "private",
         adjacency: Adjacency = "feature",
         epsilon_cap: float | None = None,
         record_epsilon: float | None = None,

@@ -227,11 +227,6 @@ def _assumptions(declarations: Sequence[Declaration]) -> tuple[str, ...]:
         )
     if any(entry.source == "given" for entry in declaration.distances.values()):
         sentences.append("Given distances are the user's statement about the population.")
-    if any(entry.source == "published" for entry in declaration.distances.values()):
-        sentences.append(
-            "The distances were computed from this table itself and published without noise: that "
-            "release is NOT accounted for in any loss below."
-        )
     if declaration.distances:
         sentences.append(
             "Distances are marginal: they suppose an observer who knows nothing else about the "

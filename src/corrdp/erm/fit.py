@@ -7,13 +7,14 @@ then what came out is written.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corrdp.encoding import Design, Encoder
+from corrdp.distance import EstimateSettings
+from corrdp.encoding import Encoder
 from corrdp.erm.account import (
     LinearSetup,
     budget_entry,
@@ -28,11 +29,13 @@ from corrdp.errors import ConfigurationError
 from corrdp.noise import Lattice, NoiseSource
 from corrdp.privacy.budget import Charge, PrivacyBudget
 from corrdp.privacy.budgets import KindBudget
-from corrdp.privacy.certificate import certified_loss
+from corrdp.privacy.certificate import SamplerUse, certified_loss
 from corrdp.privacy.declaration import Declaration
+from corrdp.privacy.estimate import check_affordable, plan_of, release_distances
 from corrdp.privacy.ledger import Ledger
+from corrdp.records import Records
 
-__all__ = ["LinearTask", "PlanRequest", "fit_linear", "prepare"]
+__all__ = ["LinearTask", "PlanRequest", "Recipe", "TrainingData", "fit_linear", "prepare"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -116,43 +119,99 @@ def prepare(
 
 def check_slack(task: LinearTask) -> None:
     """Refuse a run whose sampler would use more than the reserve (THEORY T14)."""
-    sampler = task.setup.sampler(task.encoder)
+    samplers = [task.setup.sampler(task.encoder)]
+    estimate = task.declaration.estimate
+    if estimate is not None:
+        samplers.append(SamplerUse(estimate.draws, estimate.largest_sigma, steps=1))
     for budget in task.budgets:
         if not np.isfinite(budget.mu_squared):
             continue
-        loss = certified_loss([float(np.sqrt(budget.mu_squared))], [sampler], budget.delta)
-        if not loss <= budget.epsilon:
+        mus = [math.sqrt(budget.mu_squared)]
+        if estimate is not None:
+            mus.append(math.sqrt(estimate.mu_squared[budget.kind.name]))
+        if not certified_loss(mus, samplers, budget.delta) <= budget.epsilon:
             raise ConfigurationError(
                 f"the loss allowed for {budget.kind.name!r} (epsilon {budget.epsilon:g}) leaves no "
                 "room for the sampler's finite precision; allow more or take fewer steps"
             )
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """What is trained, apart from the data and its declaration.
+
+    Attributes
+    ----------
+    loss : Loss
+    class_weights : tuple of float, optional
+    request : PlanRequest
+    """
+
+    loss: Loss
+    class_weights: tuple[float, ...] | None
+    request: PlanRequest
+
+    def prepare(self, declaration: Declaration) -> LinearTask:
+        """See :func:`prepare`."""
+        return prepare(declaration, self.loss, self.class_weights, self.request)
+
+
+@dataclass(frozen=True, repr=False)
+class TrainingData:
+    """Checked records; never printed.
+
+    Attributes
+    ----------
+    records : Records
+    label : array of shape (n,)
+        Codes or numbers within bounds, as declared.
+    scaled : array of shape (n,)
+        The label as the loss takes it.
+    """
+
+    records: Records
+    label: NDArray[Any]
+    scaled: FloatArray
+
+
 def fit_linear(
-    task: LinearTask,
-    design: Design,
-    label: FloatArray,
+    declaration: Declaration,
+    recipe: Recipe,
+    data: TrainingData,
     noise: NoiseSource,
+    *,
+    estimate: EstimateSettings | None = None,
     budget: PrivacyBudget | None = None,
     progress: Progress | None = None,
-) -> tuple[FloatArray, Ledger]:
-    """Train and return (coefficients, ledger).
+) -> tuple[FloatArray, LinearTask, Ledger]:
+    """Estimate distances if asked to, train, and return (coefficients, task, ledger).
 
     Raises
     ------
     BudgetExceededError
         If ``budget`` has too little left; then nothing was drawn.
+    ConfigurationError
+        If some kind's loss leaves no room; nothing was drawn.
     """
+    ledger = Ledger().append("declaration", declaration.to_entry())
+    task = recipe.prepare(declaration)
+    if estimate is not None:
+        plan = plan_of(declaration, estimate)
+        recipe.prepare(check_affordable(declaration, plan))
     if budget is not None:
-        target = task.declaration.target
-        budget.charge(Charge.of("fit", target.epsilon, target.delta, task.budgets))
-    ledger = Ledger().append("declaration", task.declaration.to_entry())
+        budget.charge(charge_of(task, adaptive=estimate is not None))
+    if estimate is not None:
+        declaration, ledger = release_distances(
+            declaration, plan, data.records, data.label, noise.child("distances"), ledger
+        )
+        task = recipe.prepare(declaration)
     ledger = ledger.append("linear-budget", budget_entry(task.setup, task.budgets))
+    table = task.setup.table(declaration)
     step_budget = np.array([one.mu_squared for one in task.budgets]) / task.plan.steps
     run = train(
-        design,
-        label,
-        task.setup.table(task.declaration),
+        table.encoder.transform(data.records),
+        data.scaled,
+        table,
         step_budget,
         task.plan,
         task.setup.lattice,
@@ -161,4 +220,11 @@ def fit_linear(
         progress,
     )
     ledger = ledger.append("linear-release", release_entry(run, task.plan))
-    return averaged(run.iterates, task.plan), ledger
+    return averaged(run.iterates, task.plan), task, ledger
+
+
+def charge_of(task: LinearTask, *, adaptive: bool) -> Charge:
+    """What a run takes from a shared budget."""
+    target = task.declaration.target
+    charge = Charge.of("fit", target.epsilon, target.delta, task.budgets)
+    return replace(charge, distances={}, mu_squared={}, adaptive=True) if adaptive else charge

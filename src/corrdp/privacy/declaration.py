@@ -31,10 +31,16 @@ class EstimateCost:
         Cost per neighbour kind, fixed before the estimate.
     floors : mapping of str to float
         Least value that each estimated distance can take.
+    draws : int
+        Noisy counts released.
+    largest_sigma : float
+        Their largest noise, in counts.
     """
 
     mu_squared: Mapping[str, float]
     floors: Mapping[str, float]
+    draws: int
+    largest_sigma: float
 
 
 @dataclass(frozen=True)

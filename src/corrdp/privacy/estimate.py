@@ -46,6 +46,16 @@ def plan_of(declaration: Declaration, settings: EstimateSettings) -> EstimatePla
     return plan_estimate(declaration.schema, declaration.n, mu, settings)
 
 
+def cost_of(declaration: Declaration, plan: EstimatePlan) -> EstimateCost:
+    """Cost per kind, floors, and the use of the sampler."""
+    return EstimateCost(
+        {kind.name: plan.mu_squared(kind.name) for kind in declaration.kinds},
+        {table.spec.name: table.grid[0] for table in plan.tables},
+        plan.draws,
+        plan.largest_sigma,
+    )
+
+
 def check_affordable(declaration: Declaration, plan: EstimatePlan) -> Declaration:
     """The declaration as it would be if every estimated distance came out as 1.
 
@@ -54,11 +64,7 @@ def check_affordable(declaration: Declaration, plan: EstimatePlan) -> Declaratio
     ConfigurationError
         If the estimate would take all that some kind may lose; nothing has been spent.
     """
-    cost = EstimateCost(
-        {kind.name: plan.mu_squared(kind.name) for kind in declaration.kinds},
-        {table.spec.name: table.grid[0] for table in plan.tables},
-    )
-    worst = replace(declaration, estimate=cost)
+    worst = replace(declaration, estimate=cost_of(declaration, plan))
     for budget in worst.budgets():
         smallest = replace(budget, delta=budget.delta / plan.settings.grid_size)
         allowed = declaration.target.allowed(budget.kind, 1.0)
@@ -91,11 +97,7 @@ def release_distances(
 def after_estimate(declaration: Declaration, estimate: PrivateDistances) -> Declaration:
     """The declaration with estimated distances and what is left of every budget."""
     plan = estimate.plan
-    cost = EstimateCost(
-        {kind.name: plan.mu_squared(kind.name) for kind in declaration.kinds},
-        {table.spec.name: table.grid[0] for table in plan.tables},
-    )
-    return replace(declaration, distances=estimate.distances, estimate=cost)
+    return replace(declaration, distances=estimate.distances, estimate=cost_of(declaration, plan))
 
 
 def declaration_of(ledger: Ledger) -> Declaration:

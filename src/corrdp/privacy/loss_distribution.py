@@ -57,12 +57,14 @@ class LossDistribution:
             raise ConfigurationError("mass has a negative or NaN entry: pass masses >= 0")
 
     def log_moments(self, tilts: Floats) -> Floats:
-        """K(θ) = ln E_P e^{θ·loss} over the finite losses, one value for each θ in `tilts`."""
+        """K(θ) = ln E_P e^{θ·loss} over the finite losses, rounded up, for each θ in `tilts`."""
         with np.errstate(divide="ignore"):
             log_mass = np.log(self.mass)
         exponents = log_mass + np.multiply.outer(tilts, self.step * self.index)
         top: Floats = exponents.max(axis=-1)
-        out: Floats = top + np.log(np.exp(exponents - top[..., None]).sum(axis=-1))
+        sums = np.log(np.exp(exponents - top[..., None]).sum(axis=-1))
+        largest = self.step * max(abs(int(self.index[0])), abs(int(self.index[-1])))
+        out: Floats = top + sums + 4 * _EPS * (8 + np.abs(tilts) * largest)
         return out
 
     def scale(self) -> float:
@@ -190,7 +192,8 @@ class Composition:
             return math.inf
         log_unit = self.log_scale - self.tilt * near
         first, tail, partial = self._tails(near)
-        target = math.exp(min(math.log(delta - self.infinite) - log_unit, _FLAT)) * (1 - 8 * _EPS)
+        roundings = 16 * _EPS * (2 + abs(self.log_scale) + abs(self.tilt * near))
+        target = math.exp(min(math.log(delta - self.infinite) - log_unit, _FLAT)) * (1 - roundings)
         target -= math.exp(min(self.overflow - log_unit, _FLAT)) * (1 + 8 * _EPS)
         fits = tail <= target
         if not fits.any():
@@ -212,9 +215,10 @@ class Composition:
         if j < len(tail):
             below = max((first + j) * self.step - epsilon, 0.0) + 4 * _EPS * epsilon
             total = float(tail[j]) - math.expm1(-below) * float(partial[j])
+        roundings = 16 * _EPS * (2 + abs(self.log_scale) + self.tilt * epsilon)
         logs = np.array([self.overflow, log_unit + math.log(max(total, 1e-300))])
         value = math.exp(min(float(special.logsumexp(logs)), 0.0)) + self.infinite
-        return min(1.0, value * (1 + 64 * _EPS * (1 + abs(log_unit))))
+        return min(1.0, value * (1 + roundings))
 
     def _tails(self, near: float) -> tuple[int, Floats, Floats]:
         """First index, and at every ℓ_j from there Σ_{i≥j} w_i(1 − e^{ℓ_j−ℓ_i}), Σ w_i·e^{ℓ_j−ℓ_i}.
@@ -243,7 +247,9 @@ def compose(loss: LossDistribution, steps: int, tilt: float) -> Composition:
     """
     log_moment = float(loss.log_moments(np.array([tilt]))[0])
     with np.errstate(divide="ignore", under="ignore"):
-        tilted = np.exp(np.log(loss.mass) + tilt * loss.step * loss.index - log_moment)
+        log_mass, shift = np.log(loss.mass), tilt * loss.step * loss.index
+        roundings = 8 + 2 * (np.abs(shift) + abs(log_moment) + np.abs(np.maximum(log_mass, -745)))
+        tilted = np.exp(log_mass + shift - log_moment) * (1 + _EPS * roundings)
     first, count, overflow = _window(loss, steps, tilt, log_moment, tilted)
     folded = np.bincount(loss.index % count, weights=tilted, minlength=count)
     spectrum = fft.rfft(folded)
@@ -252,7 +258,7 @@ def compose(loss: LossDistribution, steps: int, tilt: float) -> Composition:
         power = np.exp(steps * np.log(modulus)) * np.exp(1j * steps * np.angle(spectrum))
         spread = float(np.mean(modulus ** (steps - 1)))
     weight = np.roll(fft.irfft(power, count), -(first % count))
-    error = 8 * _EPS * (math.log2(count) + 4) * steps * spread
+    error = 2 * _EPS * (math.log2(count) + 4) * steps * spread
     log_scale = steps * log_moment
     return Composition(
         first=first,

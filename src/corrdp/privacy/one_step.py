@@ -136,17 +136,16 @@ def loss_distributions(
     top = max(math.ceil(last_loss(q, c, a, step, tail) / step), 8)
     index = _indices(top, ratio)
     value, error = hockey_stick(step * index.astype(np.float64), q, c, a)
-    half = np.append(np.arange(0, len(index) - 1, 2), len(index) - 1)
     return (
         connect_the_dots(index, value, error, step),
-        connect_the_dots(index[half], value[half], error[half], step),
+        connect_the_dots(index[::2], value[::2], error[::2], step),
     )
 
 
 def _indices(top: int, ratio: float) -> NDArray[np.int64]:
-    """0, 1, 2, … to at least `top`, in strides that grow to `ratio` times the index."""
+    """0, 1, 2, … to at least `top`, an odd number, in strides that grow to `ratio` of the index."""
     out, i = [0], 0
-    while i < top:
+    while i < top or len(out) % 2 == 0:
         i += max(1, int(ratio * i))
         out.append(i)
     return np.array(out, dtype=np.int64)

@@ -11,34 +11,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import PchipInterpolator
 
 from corrdp.errors import ConfigurationError
 from corrdp.privacy import gdp
-from corrdp.privacy.loss_distribution import (
-    LossDistribution,
-    compose,
-    least_delta,
-    least_epsilon,
-)
-from corrdp.privacy.one_step import hockey_stick, last_loss, loss_distributions, loss_scale
+from corrdp.privacy.many_steps import GRID, composed_delta, composed_epsilon, ever_joins
+from corrdp.privacy.one_step import hockey_stick
 
-__all__ = ["delta", "epsilon", "person_rate", "profile"]
+__all__ = ["calibrate", "delta", "epsilon", "person_rate", "profile"]
 
 Floats = NDArray[np.float64]
 
 _EPS = float(np.finfo(np.float64).eps)
-_GRID = 0.05  # step of the loss in units of its standard deviation
-_ACCURACY = 1e-3  # of ε, for which the grid is refined
-_ACCURACY_AT_ZERO = 2e-4  # of δ, where ε is near zero
 _LEAST_CHANGE = 1e-100  # smaller ones are raised to this
-_LARGEST_GRID = 2**20
-_LEAST_RATIO = 2e-4
-_TAIL = 1e-5  # share of δ that losses too large for the grid may take
+_NODES = 7  # changes at which calibration first looks
+_AIM, _CLOSE = 0.997, 0.99  # share of the target that calibration aims at, and accepts
 
 
 def profile(
@@ -101,7 +91,7 @@ def epsilon(sample_rate: float, presence: float, change: float, steps: int, delt
         An argument is NaN or out of range.
     """
     q, c, a = _pair(sample_rate, presence, change)
-    return _epsilon(q, c, a, _steps(steps), _delta_value(delta), _GRID)
+    return composed_epsilon(q, c, a, _steps(steps), _delta_value(delta), GRID)
 
 
 def delta(sample_rate: float, presence: float, change: float, steps: int, epsilon: float) -> float:
@@ -112,7 +102,7 @@ def delta(sample_rate: float, presence: float, change: float, steps: int, epsilo
     q, c, a = _pair(sample_rate, presence, change)
     if not epsilon >= 0:
         raise ConfigurationError(f"epsilon={epsilon} is not allowed: pass epsilon >= 0 (or inf)")
-    return _delta(q, c, a, _steps(steps), float(epsilon))
+    return composed_delta(q, c, a, _steps(steps), float(epsilon))
 
 
 def person_rate(sample_rate: float, records_per_person: int) -> float:
@@ -125,137 +115,115 @@ def person_rate(sample_rate: float, records_per_person: int) -> float:
     k = records_per_person
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not k >= 1:
         raise ConfigurationError(f"records_per_person={k!r} is not allowed: pass an integer >= 1")
-    if q == 1 or k == 1:
-        return q
-    return min(1.0, -math.expm1(int(k) * math.log1p(-q)) * (1 + 16 * _EPS))
+    return ever_joins(q, int(k))
 
 
-# --- many steps ----------------------------------------------------------------------------------
+def calibrate(sample_rate: float, steps: int, presence: float, targets: ArrayLike) -> Floats:
+    """Largest change each kind may make: a_k ≤ 2c with `epsilon` at most its target (THEORY T7).
 
+    Parameters
+    ----------
+    sample_rate, steps
+        0 < q ≤ 1 and T ≥ 1.
+    presence
+        c, finite and positive, in units of the noise; shared by all kinds.
+    targets
+        One row (ε_k, δ_k) a kind: ε_k > 0, `inf` for a kind without a budget, 0 < δ_k < 1.
 
-@lru_cache(maxsize=4096)
-def _epsilon(q: float, c: float, a: float, steps: int, delta: float, grid: float) -> float:
-    if a == 0:
-        return 0.0
-    if math.isinf(a):
-        return 0.0 if delta >= person_rate(q, steps) else math.inf
-    if q == 1:
-        return float(gdp.epsilon(a * math.sqrt(steps) * (1 + 4 * _EPS), delta))
-    if steps == 1:
-        return _single_epsilon(q, c, a, delta)
+    Returns
+    -------
+    a_k, one for each row. ε(q, c, a_k, T, δ_k) never exceeds ε_k, and is within 1 % of it unless
+    a_k = 2c, more than which no pair can move.
 
-    def search(loss: LossDistribution) -> tuple[float, float, float]:
-        room = delta - loss.infinite_after(steps)
-        if not room > 0:
-            raise ConfigurationError(
-                f"delta={delta} cannot be certified over {steps} steps: pass a larger delta"
-            )
-        tilt, bound = least_epsilon(loss, steps, math.log(room))
-        return tilt, bound, min(level, tilt * bound)
-
-    best, level = math.inf, math.inf
-    for _ in range(3):
-        plan = _plan((q, c, a), steps, search, grid, _TAIL * delta / steps)
-        value = 0.0
-        if plan.bound > 0:
-            found = compose(plan.loss, steps, plan.tilt).epsilon(delta, plan.bound)
-            value = min(plan.bound, max(0.0, found))
-        best = min(best, value)
-        level = plan.tilt * value
-        if best == 0 or plan.gain <= _tolerance(level, grid):
-            break
-    return best
-
-
-@lru_cache(maxsize=4096)
-def _delta(q: float, c: float, a: float, steps: int, epsilon: float) -> float:
-    if a == 0 or (math.isinf(epsilon) and math.isfinite(a)):
-        return 0.0
-    if math.isinf(a):
-        return person_rate(q, steps)
-    if q == 1:
-        return float(gdp.delta(a * math.sqrt(steps) * (1 + 4 * _EPS), epsilon))
-    if steps == 1:
-        return float(profile(epsilon, q, c, a))
-
-    def search(loss: LossDistribution) -> tuple[float, float, float]:
-        tilt, bound = least_delta(loss, steps, epsilon)
-        return tilt, bound, tilt * epsilon
-
-    best, tail = 1.0, 1e-9
-    while True:
-        plan = _plan((q, c, a), steps, search, _GRID, tail / steps)
-        lost = plan.loss.infinite_after(steps)
-        value = math.exp(plan.bound) * (1 + 1e-9) + lost
-        if value > 2 * lost:
-            value = min(value, compose(plan.loss, steps, plan.tilt).delta(epsilon))
-        best = min(best, value)
-        if lost <= 1e-3 * best or tail < 1e-280:
-            return best
-        tail *= 1e-7
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """A grid that is fine enough: its loss, the tilt, the bound by moments, and ln δ to gain."""
-
-    loss: LossDistribution
-    tilt: float
-    bound: float
-    gain: float
-
-
-def _plan(
-    pair: tuple[float, float, float],
-    steps: int,
-    search: Callable[[LossDistribution], tuple[float, float, float]],
-    grid: float,
-    tail: float,
-) -> _Plan:
-    """Refine the grid until halving it would hardly change the answer.
-
-    It starts at `grid` standard deviations of the loss or, if that is more, of the tilted loss.
-    `search` gives the tilt θ, a bound by moments and an upper estimate of θ·ε, to which the
-    change of ln δ that counts is relative.
+    Raises
+    ------
+    ConfigurationError
+        An argument is NaN or out of range, or no change above 0 meets a target.
     """
-    step, ratio = grid * loss_scale(*pair), 0.2 * grid
-    for attempt in range(12):
-        loss, coarse = loss_distributions(*pair, step, ratio, tail)
-        tilt, bound, level = search(loss)
-        spread = loss.tilted_scale(tilt)
-        least = max(grid * spread / 256, 16 * math.sqrt(steps) * spread / _LARGEST_GRID)
-        at = np.array([tilt])
-        gain = steps * float(coarse.log_moments(at)[0] - loss.log_moments(at)[0])
-        wanted = _tolerance(level, grid)
-        if attempt == 0 and max(grid * spread, least) > 2 * step:
-            step = max(grid * spread, least)
-            continue
-        if bound == 0 or gain <= wanted or step <= least:
+    q, c, full = _pair(sample_rate, presence, math.inf)
+    if not 0 < c < math.inf:
+        raise ConfigurationError(f"presence={presence} is not allowed: pass a finite number > 0")
+    rows = np.asarray(targets, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != 2:
+        raise ConfigurationError(f"targets has shape {rows.shape}: pass one (epsilon, delta) a row")
+    if not bool(np.all(rows[:, 0] > 0)):
+        raise ConfigurationError("targets has an epsilon that is not > 0: pass epsilon > 0 or inf")
+    out = np.empty(len(rows))
+    for level in np.unique(rows[:, 1]):
+        here = rows[:, 1] == level
+        wanted, back = np.unique(rows[here, 0], return_inverse=True)
+        out[here] = _largest_changes(q, c, full, _steps(steps), _delta_value(level), wanted)[back]
+    return out
+
+
+# --- calibration ---------------------------------------------------------------------------------
+
+
+def _largest_changes(
+    q: float, c: float, full: float, steps: int, delta: float, wanted: Floats
+) -> Floats:
+    """The largest change for each ascending ε in `wanted`, all at one δ."""
+    if q == 1:
+        each = np.asarray(gdp.mu(wanted, delta), dtype=np.float64) / math.sqrt(steps)
+        return np.minimum(each * (1 - 8 * _EPS), full)
+
+    def certified(change: float) -> float:
+        return composed_epsilon(q, c, change, steps, delta, GRID)
+
+    def rough(change: float) -> float:
+        return composed_epsilon(q, c, change, steps, delta, 2 * GRID)
+
+    out = np.full(wanted.shape, full)
+    tight = wanted < certified(full)
+    if tight.any():
+        changes, values = _nodes(rough, full, float(wanted[0]))
+        out[tight] = [_refine(certified, changes, values, float(t)) for t in wanted[tight]]
+    return out
+
+
+def _nodes(rough: Callable[[float], float], full: float, least: float) -> tuple[Floats, Floats]:
+    """Changes from one that surely meets the least target up to `full`, and their ε."""
+    change, value = full, rough(full)
+    while value > 0.9 * least:
+        change *= min(0.5, max(0.5 * least / value, 1e-3))
+        if change < 1e-12 * full:
+            raise ConfigurationError(
+                f"no change meets epsilon={least}: raise epsilon or delta, or lower the presence"
+            )
+        value = rough(change)
+    changes = np.geomspace(change, full, _NODES)
+    values = np.array([rough(float(a)) for a in changes])
+    return changes, np.maximum.accumulate(values)
+
+
+def _refine(
+    certified: Callable[[float], float], changes: Floats, values: Floats, target: float
+) -> float:
+    """A change whose certified ε is at most the target and close to it.
+
+    `low` always meets the target: a rough value is an upper bound too.
+    """
+    j = int(np.searchsorted(values, target, side="right"))
+    low, high = float(changes[j - 1]), float(changes[min(j, len(changes) - 1)])
+    rising = np.append(values[:-1] < values[1:], True) & (values > 0)
+    change, slope = math.sqrt(low * high), 1.0
+    if rising.sum() > 1 and float(values[rising][0]) <= _AIM * target:
+        curve = PchipInterpolator(np.log(values[rising]), np.log(changes[rising]))
+        change = math.exp(float(curve(math.log(_AIM * target))))
+        slope = max(float(curve(math.log(_AIM * target), 1)), 1e-3)
+    for _ in range(40):
+        value = certified(change)
+        if value <= target:
+            low = max(low, change)
+            if value >= _CLOSE * target:
+                break
+        else:
+            high = min(high, change)
+        if high <= low * (1 + 1e-9):
             break
-        shrink = max(0.9 * math.sqrt(wanted / gain), 1 / 16)
-        step, ratio = max(step * shrink, least), max(ratio * shrink, _LEAST_RATIO)
-    return _Plan(loss, tilt, bound, gain)
-
-
-def _tolerance(level: float, grid: float) -> float:
-    """Change of ln δ that does not count; ε moves by that over θ, `level` is θ·ε."""
-    return max(_ACCURACY * level, _ACCURACY_AT_ZERO) * (grid / _GRID) ** 2
-
-
-def _single_epsilon(q: float, c: float, a: float, delta: float) -> float:
-    """Smallest ε ≥ 0 at which the profile is at most δ, by zooming in."""
-    low, high = 0.0, last_loss(q, c, a, 1e-12 * min(a, 1.0) * q, 0.0)
-    for _ in range(6):
-        points = np.linspace(low, high, 257)
-        value, error = hockey_stick(points, q, c, a)
-        fits = value * (1 + error) <= delta
-        if not fits[-1]:
-            raise ConfigurationError(f"delta={delta} cannot be certified: pass a larger delta")
-        j = int(np.argmax(fits))
-        if j == 0:
-            return float(low)
-        low, high = float(points[j - 1]), float(points[j])
-    return high * (1 + 4 * _EPS)
+        proposal = change * (_AIM * target / value) ** slope if value > 0 else 0.0
+        change = proposal if low < proposal < high else math.sqrt(low * high)
+    return low
 
 
 # --- arguments -----------------------------------------------------------------------------------
