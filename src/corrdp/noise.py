@@ -27,7 +27,15 @@ from corrdp._lattice import EXACT, Lattice
 from corrdp._slack import Slack, gaussian_slack
 from corrdp.errors import ConfigurationError
 
-__all__ = ["Lattice", "NoiseSource", "Slack", "gaussian_slack", "noise_source", "release"]
+__all__ = [
+    "Lattice",
+    "NoiseSource",
+    "RandomState",
+    "Slack",
+    "gaussian_slack",
+    "noise_source",
+    "release",
+]
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 Size = int | tuple[int, ...]
