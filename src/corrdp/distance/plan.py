@@ -197,8 +197,8 @@ def plan_estimate(
 
 def table_weights(names: Sequence[str], label: str, label_weight: float) -> list[float]:
     """Public weights w_i: `label_weight` for the label's table, the rest in equal parts."""
-    if label not in names or len(names) == 1:
-        return [1.0 / len(names)] * len(names)
+    if label not in names or len(names) <= 1:
+        return [1.0 / len(names) for _ in names]
     rest = (1.0 - label_weight) / (len(names) - 1)
     return [label_weight if name == label else rest for name in names]
 
