@@ -202,7 +202,7 @@ class NetworkSensitivity:
         self, moved: Movement, output: float, relative: FloatArray | None = None
     ) -> FloatArray:
         """All blocks side by side; ``relative`` replaces the hidden slices' (B, Δ) by (1, it)."""
-        query, network, rule = self.query, self.query.network, self.query.rule
+        network, rule = self.query.network, self.query.rule
         rho = rule.movement(moved.score, self.label)
         if relative is not None:
             parts = [self.hidden.table(1.0, relative)]
