@@ -1,0 +1,266 @@
+"""Attacks on linear models: one step at a chosen point, and a short run (THEORY T13)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corrdp.allocation import allocate
+from corrdp.audit.pairs import (
+    Columns,
+    RecordPair,
+    Trajectory,
+    contributions,
+    dense_rows,
+    label_values,
+    random_rows,
+    worst_pair,
+)
+from corrdp.audit.run import Attack, Claim
+from corrdp.encoding import Design
+from corrdp.erm.account import read_setup
+from corrdp.erm.fit import LinearTask, PlanRequest, prepare
+from corrdp.erm.optimiser import Run, train
+from corrdp.erm.plan import single_step_noise
+from corrdp.noise import NoiseSource, noise_source, release
+from corrdp.privacy import gdp
+from corrdp.privacy.certificate import Certificate
+from corrdp.privacy.estimate import declaration_of
+from corrdp.privacy.guarantee import guaranteed_mu
+from corrdp.records import read_records
+
+__all__ = ["linear_attacks", "linear_task", "run_attack", "step_attack"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+MOST_RECORDS = 20_000
+STEP_EFFORT = 50
+
+
+def linear_task(certificate: Certificate, steps: int = 3) -> LinearTask:
+    """The mechanism of a certificate's first training run, shortened to a few steps.
+
+    Everything the guarantee rests on is kept: schema, roles, distances, loss, budgets. The number
+    of records is chosen so that the noise does not drown the path, which changes no claim.
+    """
+    declaration = declaration_of(certificate.ledger)
+    setup = read_setup(certificate.ledger.of_type("linear-budget")[0])
+
+    def prepared(n: int) -> LinearTask:
+        small = replace(declaration, n=n)
+        radius, scale = setup.plan.radius, setup.table(small).encoder.scale
+        # one step of a crowd of one class takes the intercept to the saturated point
+        rate = 2.0 * min(8.0 / scale, 0.5 * radius) / (scale * setup.loss.residual_bound)
+        request = PlanRequest(steps, rate, radius, 0.0, setup.scale)
+        return prepare(small, setup.loss, setup.class_weights, request, setup.lattice)
+
+    return prepared(_enough_records(prepared(1000)))
+
+
+def _enough_records(task: LinearTask) -> int:
+    """n for which a step's noise moves the mean gradient by 3 % of its bound."""
+    table = task.setup.table(task.declaration)
+    budget = np.array([one.mu_squared for one in task.budgets]) / task.plan.steps
+    noise = single_step_noise(table, budget, task.plan.radius, 1)
+    largest = table.residual_bound * table.encoder.norm_bound
+    return int(min(MOST_RECORDS, max(200, math.ceil(noise / (0.03 * largest)))))
+
+
+def linear_attacks(task: LinearTask) -> list[Attack]:
+    """One step at two points and one short run, for every kind with a finite guarantee."""
+    attacks = []
+    guaranteed = _guaranteed(task)
+    for position in range(len(task.declaration.kinds)):
+        if math.isfinite(task.budgets[position].mu_squared):
+            attacks.append(step_attack(task, position, np.zeros(task.encoder.dimension), "step 1"))
+            attacks.append(step_attack(task, position, saturated(task), "later step"))
+        if math.isfinite(guaranteed[position]):
+            attacks.append(run_attack(task, position))
+    return attacks
+
+
+def saturated(task: LinearTask) -> FloatArray:
+    """A point with a large intercept alone: records of the other class have the largest residual.
+
+    There the residual does not move with the columns, so that a changed column moves the gradient
+    by as much as the bound allows.
+    """
+    theta = np.zeros(task.encoder.dimension)
+    theta[-1] = min(8.0 / task.encoder.scale, 0.5 * task.plan.radius)
+    return theta
+
+
+def _guaranteed(task: LinearTask) -> FloatArray:
+    table = task.setup.table(task.declaration)
+    budget = [one.mu_squared for one in task.budgets]
+    kinds = task.declaration.kinds
+    return guaranteed_mu(kinds, budget, table.infimum, table.supremum(task.plan.radius))
+
+
+def _claim(task: LinearTask, mu: float) -> Claim:
+    delta = task.declaration.target.delta
+    return Claim(float(gdp.epsilon(mu, delta)), delta, mu)
+
+
+# --- one step ------------------------------------------------------------------------------------
+
+
+def step_attack(task: LinearTask, kind: int, theta: FloatArray, name: str) -> Attack:
+    """One noisy gradient at θ; kind is the position among the declaration's kinds."""
+    budget = np.array([one.mu_squared for one in task.budgets]) / task.plan.steps
+    table = task.setup.table(task.declaration)
+    sigma = allocate(table(theta), budget, task.encoder.dimensions).sigma
+    path = Trajectory(theta[None, :], sigma[None, :])
+    pair = worst_pair(task, task.declaration.kinds[kind], path)
+    claim = _claim(task, math.sqrt(budget[kind]))
+    sums = contributions(task, dense_rows(task, pair.columns), pair.label, theta)
+    draw = _Step(sums, task.encoder.spread(sigma), task.setup.lattice.spacing)
+    reach = float(pair.mu_squared / budget[kind])
+    return Attack(name, pair.kind.name, claim, draw, reach, effort=STEP_EFFORT)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Likelihood ratio of one released gradient; the other records cancel."""
+
+    sums: FloatArray
+    noise: FloatArray
+    spacing: float
+
+    def __call__(self, side: int, count: int, seed: int | None) -> FloatArray:
+        total = np.tile(self.sums[side], (count, 1))
+        out = release(total, self.noise, self.spacing, noise_source(seed))
+        moved = self.sums[1] - self.sums[0]
+        weight = np.divide(moved, self.noise**2, out=np.zeros_like(moved), where=moved != 0)
+        score: FloatArray = (out - self.sums[0]) @ weight
+        return score
+
+
+# --- a short run ---------------------------------------------------------------------------------
+
+
+def run_attack(task: LinearTask, kind: int) -> Attack:
+    """The whole run, released iterates and all, against its guarantee for one kind."""
+    guaranteed = float(_guaranteed(task)[kind])
+    best: _Run | None = None
+    for attempt, one in enumerate((task, _hardly_moving(task))):
+        crowd, label = _crowd(one, attempt)
+        path = _path(one, crowd, label)
+        pair = worst_pair(one, one.declaration.kinds[kind], path, seed=attempt)
+        if best is None or pair.mu_squared > best.pair.mu_squared:
+            features = dense_rows(one, pair.columns)
+            best = _Run(one, pair, features, _base(one, pair, crowd, label))
+    assert best is not None
+    reach = float(best.pair.mu_squared / guaranteed**2)
+    return Attack("short run", best.pair.kind.name, _claim(task, guaranteed), best, reach)
+
+
+def _hardly_moving(task: LinearTask) -> LinearTask:
+    """The same mechanism with a tiny learning rate: at zero a label change uses all it may."""
+    slow = replace(task.plan, learning_rate=1e-3 * task.plan.learning_rate)
+    return replace(task, setup=replace(task.setup, plan=slow))
+
+
+def trained(task: LinearTask, design: Design, label: FloatArray, noise: NoiseSource) -> Run:
+    """The training loop itself, with the task's budgets."""
+    budget = np.array([one.mu_squared for one in task.budgets]) / task.plan.steps
+    table = task.setup.table(task.declaration)
+    setup = task.setup
+    return train(design, label, table, budget, setup.plan, setup.lattice, noise, setup.max_scale)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Statistics of a whole run: log likelihood ratio, and how much the noise repeats itself."""
+
+    task: LinearTask
+    pair: RecordPair
+    features: FloatArray
+    tables: tuple[tuple[Design, FloatArray], tuple[Design, FloatArray]]
+
+    def __call__(self, side: int, count: int, seed: int | None) -> FloatArray:
+        out = np.empty((count, 2))
+        for i in range(count):
+            source = noise_source(None if seed is None else seed + i)
+            run = trained(self.task, *self.tables[side], source)
+            out[i] = self._statistics(run.iterates, run.sigma)
+        return out
+
+    def _statistics(self, iterates: FloatArray, sigma: FloatArray) -> FloatArray:
+        ratio, previous, repeat = 0.0, None, 0.0
+        for step, noise in enumerate(sigma):
+            noisy = _released_sum(self.task, iterates[step], iterates[step + 1])
+            if noisy is None:
+                continue
+            spread = self.task.encoder.spread(noise)
+            sums = contributions(self.task, self.features, self.pair.label, iterates[step])
+            rest = self._expected(iterates[step])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                moved = np.where(spread > 0, (sums[1] - sums[0]) / spread, 0.0)
+                residue = np.where(spread > 0, (noisy - rest) / spread, 0.0)
+            ratio += float(residue @ moved)
+            if previous is not None:
+                repeat += float(np.sum((residue - previous) ** 2))
+            previous = residue
+        return np.array([ratio, repeat])
+
+    def _expected(self, theta: FloatArray) -> FloatArray:
+        """The sum without noise on table 0, which the attacker knows."""
+        design, label = self.tables[0]
+        return exact_sum(self.task, design, label, theta)
+
+
+def exact_sum(task: LinearTask, design: Design, label: FloatArray, theta: FloatArray) -> FloatArray:
+    """Σ r̃φ at θ as the mechanism computes it before it adds noise."""
+    setup = task.setup
+    residual = setup.loss.residual(design.scores(theta), label)
+    if setup.class_weights is not None:
+        residual = residual * np.asarray(setup.class_weights)[label.astype(np.int64)]
+    return design.weighted_sum(setup.lattice.round_residual(residual))
+
+
+def _released_sum(task: LinearTask, theta: FloatArray, after: FloatArray) -> FloatArray | None:
+    """The noisy sum between two iterates; None where the projection hid its length."""
+    plan = task.plan
+    if np.linalg.norm(after) >= plan.radius * (1.0 - 1e-9):
+        return None
+    penalty = plan.alpha * theta
+    penalty[-1] = 0.0
+    gradient: FloatArray = (theta - after) / plan.learning_rate - penalty
+    return gradient * task.declaration.n
+
+
+def _crowd(task: LinearTask, attempt: int) -> tuple[Columns, FloatArray]:
+    """Records of one class in all colours: they drive the intercept and little else."""
+    labels = label_values(task)
+    columns, label = random_rows(
+        task.declaration.schema, labels, task.declaration.n - 1, noise_source(attempt)
+    )
+    return columns, np.full_like(label, labels[attempt % 2])
+
+
+def _base(
+    task: LinearTask, pair: RecordPair, crowd: Columns, label: FloatArray
+) -> tuple[tuple[Design, FloatArray], tuple[Design, FloatArray]]:
+    """The two neighbouring tables: one record of the pair, and the crowd."""
+    return tuple(  # type: ignore[return-value]
+        _encoded(
+            task,
+            {k: np.concatenate([pair.columns[k][side : side + 1], crowd[k]]) for k in crowd},
+            np.concatenate([pair.label[side : side + 1], label]),
+        )
+        for side in (0, 1)
+    )
+
+
+def _encoded(task: LinearTask, columns: Columns, label: FloatArray) -> tuple[Design, FloatArray]:
+    return task.encoder.transform(read_records(columns, task.encoder.schema)), label
+
+
+def _path(task: LinearTask, columns: Columns, label: FloatArray) -> Trajectory:
+    """One run on a table, for the search only."""
+    run = trained(task, *_encoded(task, columns, label), noise_source(0))
+    return Trajectory(run.iterates[:-1], run.sigma)
