@@ -133,7 +133,9 @@ def least_epsilon(loss: LossDistribution, steps: int, log_delta: float) -> tuple
     """
 
     def bound(tilts: Floats) -> Floats:
-        return (steps * loss.log_moments(tilts) - log_delta + _log_excess(tilts)) / tilts
+        total = steps * loss.log_moments(tilts)
+        roundings = 16 * _EPS * (2 + np.abs(total) + abs(log_delta) + np.log1p(tilts))
+        return (total - log_delta + _log_excess(tilts) + roundings) / tilts
 
     tilt, value = _minimise(bound, loss, steps)
     return tilt, max(0.0, value)
@@ -143,7 +145,9 @@ def least_delta(loss: LossDistribution, steps: int, epsilon: float) -> tuple[flo
     """Tilt θ and the ln δ it gives at ε after `steps` steps, from moments alone (rounded up)."""
 
     def bound(tilts: Floats) -> Floats:
-        return steps * loss.log_moments(tilts) - tilts * epsilon + _log_excess(tilts)
+        total = steps * loss.log_moments(tilts)
+        roundings = 16 * _EPS * (2 + np.abs(total) + tilts * epsilon + np.log1p(tilts))
+        return total - tilts * epsilon + _log_excess(tilts) + roundings
 
     tilt, value = _minimise(bound, loss, steps)
     return tilt, min(0.0, value)

@@ -64,7 +64,7 @@ def composed_epsilon(q: float, c: float, a: float, steps: int, delta: float, gri
                 f"delta={delta} cannot be certified over {steps} steps: pass a larger delta"
             )
         tilt, bound = least_epsilon(loss, steps, math.log(room))
-        return tilt, bound, min(level, tilt * bound)
+        return tilt, bound, min(level, 0.8 * tilt * bound)
 
     best, level = math.inf, math.inf
     for _ in range(3):

@@ -201,7 +201,7 @@ def _refine(
 ) -> float:
     """A change whose certified ε is at most the target and close to it.
 
-    `low` always meets the target: a rough value is an upper bound too.
+    The roughly known ε at `changes` start it, as a monotone curve ln ε → ln a.
     """
     j = int(np.searchsorted(values, target, side="right"))
     low, high = float(changes[j - 1]), float(changes[min(j, len(changes) - 1)])
@@ -211,19 +211,22 @@ def _refine(
         curve = PchipInterpolator(np.log(values[rising]), np.log(changes[rising]))
         change = math.exp(float(curve(math.log(_AIM * target))))
         slope = max(float(curve(math.log(_AIM * target), 1)), 1e-3)
+    best = 0.0
     for _ in range(40):
         value = certified(change)
         if value <= target:
-            low = max(low, change)
+            best = max(best, change)
             if value >= _CLOSE * target:
                 break
-        else:
-            high = min(high, change)
+        low, high = (max(low, change), high) if value <= target else (low, min(high, change))
         if high <= low * (1 + 1e-9):
             break
         proposal = change * (_AIM * target / value) ** slope if value > 0 else 0.0
         change = proposal if low < proposal < high else math.sqrt(low * high)
-    return low
+    while best == 0:
+        best = low if certified(low) <= target else 0.0
+        low *= 0.999
+    return best
 
 
 # --- arguments -----------------------------------------------------------------------------------
