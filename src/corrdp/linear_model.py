@@ -26,6 +26,7 @@ from corrdp.erm.fit import (
     LinearTask,
     PlanRequest,
     Recipe,
+    Solver,
     TrainingData,
     default_scale,
     fit_linear,
@@ -120,6 +121,8 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
         learning_rate: float | None = None,
         radius: float | None = None,
         scale: float | None = None,
+        solver: Solver = "gradient",
+        sample_rate: float | None = None,
         budget: PrivacyBudget | None = None,
         progress: Callable[[int, int], None] | None = None,
         random_state: RandomState = None,
@@ -138,6 +141,8 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.radius = radius
         self.scale = scale
+        self.solver = solver
+        self.sample_rate = sample_rate
         self.budget = budget
         self.progress = progress
         self.random_state = random_state
@@ -182,7 +187,15 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
         )
 
     def _recipe(self, schema: Schema) -> Recipe:
-        request = PlanRequest(self.steps, self.learning_rate, self.radius, self.alpha, self.scale)
+        request = PlanRequest(
+            self.steps,
+            self.learning_rate,
+            self.radius,
+            self.alpha,
+            self.scale,
+            self.solver,
+            self.sample_rate,
+        )
         return Recipe(self._loss(schema), self._class_weights(schema), request)
 
     def _task(self, n: int, seeded: bool) -> LinearTask:
@@ -359,6 +372,10 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
     steps, learning_rate, radius, scale : optional
         Overrides of the data-free defaults: number of noisy steps, step size, radius of the ball
         that iterates are projected on, scale of the encoded features.
+    solver : {"gradient", "sgd"}
+        Full batches, or Poisson-sampled ones (THEORY T7).
+    sample_rate : float, optional
+        Probability that a record joins a step, only with ``solver="sgd"``.
     budget : PrivacyBudget, optional
         Charged before anything is drawn.
     progress : callable, optional
@@ -409,6 +426,8 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
         learning_rate: float | None = None,
         radius: float | None = None,
         scale: float | None = None,
+        solver: Solver = "gradient",
+        sample_rate: float | None = None,
         budget: PrivacyBudget | None = None,
         progress: Callable[[int, int], None] | None = None,
         random_state: RandomState = None,
@@ -428,6 +447,8 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
             learning_rate=learning_rate,
             radius=radius,
             scale=scale,
+            solver=solver,
+            sample_rate=sample_rate,
             budget=budget,
             progress=progress,
             random_state=random_state,
@@ -566,6 +587,8 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
         learning_rate: float | None = None,
         radius: float | None = None,
         scale: float | None = None,
+        solver: Solver = "gradient",
+        sample_rate: float | None = None,
         budget: PrivacyBudget | None = None,
         progress: Callable[[int, int], None] | None = None,
         random_state: RandomState = None,
@@ -585,6 +608,8 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
             learning_rate=learning_rate,
             radius=radius,
             scale=scale,
+            solver=solver,
+            sample_rate=sample_rate,
             budget=budget,
             progress=progress,
             random_state=random_state,

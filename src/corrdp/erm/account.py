@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,14 +20,20 @@ from corrdp.encoding import Encoder
 from corrdp.erm.losses import Loss, loss_from_dict
 from corrdp.erm.optimiser import Run, averaged
 from corrdp.erm.plan import TrainingPlan
+from corrdp.erm.sampling import SampledBudgets, floor_targets, sampled_targets, with_presence
 from corrdp.erm.sensitivity import SensitivityTable
 from corrdp.errors import CorrDPError, VerificationError
 from corrdp.neighbours import NeighbourKind
 from corrdp.noise import Lattice
 from corrdp.privacy.budgets import KindBudget
-from corrdp.privacy.certificate import ReleaseAccount, SamplerUse
+from corrdp.privacy.certificate import (
+    ReleaseAccount,
+    SamplerUse,
+    Subsampling,
+    subsampled_loss,
+)
 from corrdp.privacy.declaration import Declaration
-from corrdp.privacy.guarantee import guaranteed_mu
+from corrdp.privacy.guarantee import chained, dual_bound, guaranteed_mu
 from corrdp.privacy.ledger import (
     Ledger,
     decode_array,
@@ -57,6 +63,8 @@ class LinearSetup:
     plan : TrainingPlan
     max_scale : float
         Largest noise in lattice units that the sampler's slack is reserved for.
+    sampling : SampledBudgets, optional
+        Set for Poisson-sampled steps.
     """
 
     scale: float
@@ -65,6 +73,7 @@ class LinearSetup:
     lattice: Lattice
     plan: TrainingPlan
     max_scale: float
+    sampling: SampledBudgets | None = None
 
     def table(self, declaration: Declaration) -> SensitivityTable:
         """The sensitivity table of all kinds."""
@@ -93,11 +102,18 @@ def linear_table(
     )
 
 
-def largest_noise(table: SensitivityTable, budget: FloatArray, plan: TrainingPlan) -> float:
+def largest_noise(
+    table: SensitivityTable,
+    budget: FloatArray,
+    plan: TrainingPlan,
+    sampling: SampledBudgets | None = None,
+) -> float:
     """Four times the largest σ that a step needs at the far end of the ball."""
-    noise = allocate(
-        table.supremum(plan.radius), budget / plan.steps, table.encoder.dimensions, tolerance=1e-3
-    )
+    rows, step = table.supremum(plan.radius), budget / plan.steps
+    if sampling is not None:
+        rows = with_presence(rows, table.presence)
+        step = np.append(sampling.change, sampling.presence**2)
+    noise = allocate(rows, step, table.encoder.dimensions, tolerance=1e-3)
     return 4.0 * float(noise.sigma.max())
 
 
@@ -110,6 +126,7 @@ def budget_entry(setup: LinearSetup, budgets: Sequence[KindBudget]) -> dict[str,
         "lattice": asdict(setup.lattice),
         "plan": asdict(setup.plan),
         "max_scale": setup.max_scale,
+        "sampling": None if setup.sampling is None else asdict(setup.sampling),
         "kinds": [
             {
                 "name": budget.kind.name,
@@ -142,6 +159,7 @@ def read_setup(entry: Mapping[str, Any]) -> LinearSetup:
             Lattice(**entry["lattice"]),
             TrainingPlan(**entry["plan"]),
             decode_number(entry["max_scale"]),
+            None if entry["sampling"] is None else SampledBudgets(**entry["sampling"]),
         )
     except (KeyError, TypeError, CorrDPError) as error:
         raise VerificationError(f"the training entry is damaged: {error}") from None
@@ -169,23 +187,106 @@ def _account(
     setup = read_setup(before)
     table = setup.table(declaration)
     kinds = declaration.kinds
-    run_budget, fixed, problems = _read_budgets(before, declaration, setup.plan.steps)
     iterates, sigma = decode_array(after["iterates"]), decode_array(after["sigma"])
     shape = (setup.plan.steps, len(table.encoder.blocks))
     if iterates.shape != (shape[0] + 1, table.encoder.dimension) or sigma.shape != shape:
         raise VerificationError(
             f"the ledger fixed {shape[0]} steps and holds {len(sigma)}; steps were added or removed"
         )
+    problems = _model_problems(setup, iterates, sigma, decode_array(after["coefficients"]))
     use = step_use(table, iterates, sigma)
-    problems += _step_problems(kinds, use, run_budget / setup.plan.steps)
-    problems += _model_problems(setup, iterates, sigma, decode_array(after["coefficients"]))
+    if setup.sampling is not None:
+        return _sampled_account(declaration, setup, table, use, sigma, problems)
+    run_budget, fixed, found = _read_budgets(before, declaration, setup.plan.steps)
+    problems += [*found, *_step_problems(kinds, use, run_budget / setup.plan.steps)]
     # where a step used more than its budget the larger of the two is printed, marked as not held
-    spent = np.maximum(run_budget, setup.plan.steps * use.max(axis=0, initial=0.0))
-    exceeded = use.max(axis=0, initial=0.0) > run_budget / setup.plan.steps * (1.0 + TOLERANCE)
+    spent = setup.plan.steps * use.max(axis=0, initial=0.0)
+    exceeded = spent > run_budget * (1.0 + TOLERANCE)
     run = np.where(exceeded, spent, run_budget)
     fixed = np.where(exceeded, np.maximum(fixed, spent), fixed)
     mus = guaranteed_mu(kinds, fixed, table.infimum, table.supremum(setup.plan.radius))
     return ReleaseAccount("linear-release", run, mus, setup.sampler(table.encoder), tuple(problems))
+
+
+def _sampled_account(
+    declaration: Declaration,
+    setup: LinearSetup,
+    table: SensitivityTable,
+    use: FloatArray,
+    sigma: FloatArray,
+    problems: list[str],
+) -> ReleaseAccount:
+    """Account of Poisson-sampled steps: fixed changes, presence, and what they imply (T7)."""
+    sampling = setup.sampling
+    kinds = declaration.kinds
+    if sampling is None or len(sampling.change) != len(kinds):
+        raise VerificationError("the sampled budgets are not those of the schema's kinds")
+    change, fixed = np.array(sampling.change), np.array(sampling.fixed)
+    presence = _presence_use(table, sigma)
+    largest = float(presence.max(initial=0.0))
+    problems = [*problems, *_step_problems(kinds, use, change)]
+    if largest > sampling.presence**2 * (1.0 + TOLERANCE):
+        problems.append("a step exceeds the presence bound that the sampling rests on")
+    worst = use.max(axis=0, initial=0.0)
+    change, fixed = np.maximum(change, worst), np.maximum(fixed, worst)
+    reach = math.sqrt(max(sampling.presence**2, largest))
+    account = setup.sampler(table.encoder)
+    subsampling = replace(
+        sampling.use(setup.plan.steps, declaration.target.records_per_person), presence=reach
+    )
+    problems += _target_problems(declaration, subsampling, change, fixed, account)
+    changes = sampled_changes(table, setup.plan.radius, fixed, reach)
+    return ReleaseAccount(
+        "linear-release", change, changes, account, tuple(problems), subsampling=subsampling
+    )
+
+
+def sampled_changes(
+    table: SensitivityTable, radius: float, fixed: FloatArray, presence: float
+) -> FloatArray:
+    """Guaranteed change of every kind in units of the noise, at most 2c (THEORY T4, T7)."""
+    row = table.presence
+    budget = np.append(fixed, presence**2)
+    squared = [
+        min(own, dual_bound(budget, np.vstack([table.infimum, row]), high).mu_squared)
+        for own, high in zip(fixed, table.supremum(radius), strict=True)
+    ]
+    changes = chained(table.kinds, np.sqrt(squared))
+    return np.minimum(changes, 2.0 * presence)
+
+
+def _presence_use(table: SensitivityTable, sigma: FloatArray) -> FloatArray:
+    """Σ_j (LR_j)²/σ_tj² of every step."""
+    with np.errstate(divide="ignore"):
+        squared: FloatArray = ((table.presence / sigma) ** 2).sum(axis=1)
+    return squared
+
+
+def _target_problems(
+    declaration: Declaration,
+    use: Subsampling,
+    change: FloatArray,
+    fixed: FloatArray,
+    sampler: SamplerUse,
+) -> list[str]:
+    """Kinds whose changes lose more than the declared target leaves."""
+    budgets = declaration.budgets()
+    problems = []
+    pairs = (
+        (change, sampled_targets(declaration, budgets)),
+        (fixed, floor_targets(declaration, budgets)),
+    )
+    for squared, targets in pairs:
+        for budget, value, (epsilon, delta) in zip(budgets, squared, targets, strict=True):
+            if math.isinf(epsilon):
+                continue
+            loss = subsampled_loss(use, math.sqrt(value), sampler, delta)
+            if loss > epsilon * (1.0 + 1e-6):
+                problems.append(
+                    f"kind {budget.kind.name!r}: the sampled steps lose {loss:.4g} where the "
+                    f"target leaves {epsilon:.4g}"
+                )
+    return list(dict.fromkeys(problems))
 
 
 def _read_budgets(

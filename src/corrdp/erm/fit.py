@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,22 @@ from corrdp.erm.account import (
 from corrdp.erm.losses import Loss
 from corrdp.erm.optimiser import Progress, averaged, train
 from corrdp.erm.plan import TrainingPlan, default_plan
+from corrdp.erm.sampling import (
+    FULL_BATCH_PRESENCE,
+    SampledBudgets,
+    calibrate_changes,
+    choose_presence,
+    default_rate,
+    floor_targets,
+    sampled_targets,
+)
+from corrdp.erm.sensitivity import SensitivityTable
 from corrdp.errors import ConfigurationError
 from corrdp.noise import Lattice, NoiseSource
+from corrdp.privacy import subsampled
 from corrdp.privacy.budget import Charge, PrivacyBudget
 from corrdp.privacy.budgets import KindBudget
-from corrdp.privacy.certificate import SamplerUse, certified_loss
+from corrdp.privacy.certificate import SamplerUse, certified_loss, subsampled_loss
 from corrdp.privacy.declaration import Declaration
 from corrdp.privacy.estimate import check_affordable, plan_of, release_distances
 from corrdp.privacy.ledger import Ledger
@@ -38,6 +49,7 @@ from corrdp.records import Records
 __all__ = ["LinearTask", "PlanRequest", "Recipe", "TrainingData", "fit_linear", "prepare"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+Solver: TypeAlias = Literal["gradient", "sgd"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,19 @@ class PlanRequest:
     radius: float | None = None
     alpha: float = 0.0
     scale: float | None = None
+    solver: Solver = "gradient"
+    sample_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.solver not in get_args(Solver):
+            raise ConfigurationError(
+                f"solver={self.solver!r} is unknown; use one of {', '.join(get_args(Solver))}"
+            )
+        if self.sample_rate is not None and self.solver != "sgd":
+            raise ConfigurationError(
+                f"sample_rate={self.sample_rate!r} needs solver='sgd'; full-batch steps use all "
+                "records"
+            )
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,6 +126,9 @@ def prepare(
     table = linear_table(declaration, scale, loss, class_weights, lattice)
     budgets = declaration.budgets()
     budget = np.array([one.mu_squared for one in budgets])
+    if request.solver == "sgd":
+        # the number of steps enters the accountant, so it must not follow a released distance
+        budget = np.array([one.fixed for one in budgets])
     plan = default_plan(
         table,
         budget,
@@ -110,15 +138,51 @@ def prepare(
         radius=request.radius,
         alpha=request.alpha,
     )
-    scale_limit = largest_noise(table, budget, plan) / lattice.spacing
-    setup = LinearSetup(scale, loss, class_weights, lattice, plan, scale_limit)
+    sampling = None
+    if request.solver == "sgd":
+        sampling = plan_sampling(declaration, table, budgets, budget, plan, request.sample_rate)
+    scale_limit = largest_noise(table, budget, plan, sampling) / lattice.spacing
+    setup = LinearSetup(scale, loss, class_weights, lattice, plan, scale_limit, sampling)
     task = LinearTask(declaration, budgets, setup)
     check_slack(task)
     return task
 
 
+def plan_sampling(
+    declaration: Declaration,
+    table: SensitivityTable,
+    budgets: tuple[KindBudget, ...],
+    widest: FloatArray,
+    plan: TrainingPlan,
+    sample_rate: float | None,
+) -> SampledBudgets:
+    """Rate, presence and changes of a Poisson-sampled run.
+
+    Rate and presence are chosen at the distances' floors, before any distance is released, so
+    that everything the joint rows rest on was fixed beforehand (THEORY T4).
+    """
+    target = declaration.target
+    suggested = default_rate(table, widest, plan.radius, plan.steps)
+    rate = suggested if sample_rate is None else sample_rate
+    if not (isinstance(rate, (int, float)) and 0 < rate <= 1):
+        raise ConfigurationError(f"sample_rate={rate!r} must lie in (0, 1]")
+    person = subsampled.person_rate(rate, target.records_per_person)
+    floors = floor_targets(declaration, budgets)
+    start = FULL_BATCH_PRESENCE * suggested / rate
+    presence = choose_presence(table, rate, plan.steps, floors, person, start)
+    fixed = calibrate_changes(person, plan.steps, presence, floors)
+    change = fixed
+    if declaration.estimate is not None:
+        targets = sampled_targets(declaration, budgets)
+        change = calibrate_changes(person, plan.steps, presence, targets)
+    return SampledBudgets(rate, presence, tuple(change**2), tuple(fixed**2))
+
+
 def check_slack(task: LinearTask) -> None:
     """Refuse a run whose sampler would use more than the reserve (THEORY T14)."""
+    if task.setup.sampling is not None:
+        _check_sampled_slack(task)
+        return
     samplers = [task.setup.sampler(task.encoder)]
     estimate = task.declaration.estimate
     if estimate is not None:
@@ -133,6 +197,23 @@ def check_slack(task: LinearTask) -> None:
             raise ConfigurationError(
                 f"the loss allowed for {budget.kind.name!r} (epsilon {budget.epsilon:g}) leaves no "
                 "room for the sampler's finite precision; allow more or take fewer steps"
+            )
+
+
+def _check_sampled_slack(task: LinearTask) -> None:
+    sampling = task.setup.sampling
+    if sampling is None:
+        return
+    use = sampling.use(task.plan.steps, task.declaration.target.records_per_person)
+    sampler = task.setup.sampler(task.encoder)
+    targets = sampled_targets(task.declaration, task.budgets)
+    for budget, squared, (epsilon, delta) in zip(
+        task.budgets, sampling.change, targets, strict=True
+    ):
+        if not subsampled_loss(use, math.sqrt(squared), sampler, delta) <= epsilon:
+            raise ConfigurationError(
+                f"the loss allowed for {budget.kind.name!r} (epsilon {epsilon:g}) leaves no room "
+                "for the sampler's finite precision; allow more or take fewer steps"
             )
 
 
@@ -207,7 +288,10 @@ def fit_linear(
         task = recipe.prepare(declaration)
     ledger = ledger.append("linear-budget", budget_entry(task.setup, task.budgets))
     table = task.setup.table(declaration)
+    sampling = task.setup.sampling
     step_budget = np.array([one.mu_squared for one in task.budgets]) / task.plan.steps
+    if sampling is not None:
+        step_budget = np.array(sampling.change)
     run = train(
         table.encoder.transform(data.records),
         data.scaled,
@@ -218,6 +302,7 @@ def fit_linear(
         noise.child("gradient"),
         task.setup.max_scale,
         progress,
+        sampling,
     )
     ledger = ledger.append("linear-release", release_entry(run, task.plan))
     return averaged(run.iterates, task.plan), task, ledger

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from corrdp.allocation import allocate
 from corrdp.encoding import Design
 from corrdp.erm.plan import TrainingPlan
+from corrdp.erm.sampling import SampledBudgets, with_presence
 from corrdp.erm.sensitivity import SensitivityTable
 from corrdp.errors import ConfigurationError
 from corrdp.noise import Lattice, NoiseSource, release
@@ -27,6 +28,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 Progress: TypeAlias = Callable[[int, int], None]
 
 TOLERANCE = 1e-3
+RESOLVE_EVERY = 4
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,8 +72,12 @@ def train(
     noise: NoiseSource,
     max_scale: float,
     progress: Progress | None = None,
+    sampling: SampledBudgets | None = None,
 ) -> Run:
-    """Run the plan; every step meets ``step_budget`` (squared μ per kind).
+    """Run the plan; every step meets ``step_budget`` (squared μ, or squared change, per kind).
+
+    With ``sampling`` each step takes a Poisson sample and meets the presence row too; an empty
+    sample is a noise-only step, and sums are divided by the fixed q·n (THEORY T7).
 
     Raises
     ------
@@ -81,33 +87,91 @@ def train(
     """
     encoder = design.encoder
     dimensions = encoder.dimensions
-    spacing = lattice.spacing
     lattice.check_exact_sum(design.size, table.residual_bound * encoder.scale)
-    weights = _record_weights(label, table)
+    expected = design.size * (1.0 if sampling is None else sampling.rate)
+    coins, gauss = noise.child("sample"), noise.child("noise")
     iterates = np.zeros((plan.steps + 1, encoder.dimension))
     sigmas = np.empty((plan.steps, len(dimensions)))
     penalised = np.ones(encoder.dimension)
     penalised[-1] = 0.0
-    dual = None
+    allocator = _Allocator(table, step_budget, sampling)
     for step in range(plan.steps):
         theta = iterates[step]
-        allocation = allocate(
-            table(theta), step_budget, dimensions, start=dual, tolerance=TOLERANCE
-        )
-        dual = allocation.dual
-        sigmas[step] = allocation.sigma
-        if allocation.sigma.max() > max_scale * spacing:
+        sigmas[step] = allocator.sigma(theta)
+        if sigmas[step].max() > max_scale * lattice.spacing:
             raise ConfigurationError("the noise outgrew what was reserved for the sampler")
-        residual = table.loss.residual(design.scores(theta), label)
-        if weights is not None:
-            residual *= weights
-        total = design.weighted_sum(lattice.round_residual(residual))
-        noisy = release(total, encoder.spread(allocation.sigma), spacing, noise)
-        gradient = noisy / design.size + plan.alpha * penalised * theta
+        batch, target = design, label
+        if sampling is not None:
+            index = coins.poisson_sample(design.size, sampling.rate)
+            batch, target = design.rows(index), label[index]
+        total = _gradient_sum(batch, target, table, theta, lattice)
+        noisy = release(total, encoder.spread(sigmas[step]), lattice.spacing, gauss)
+        gradient = noisy / expected + plan.alpha * penalised * theta
         iterates[step + 1] = project(theta - plan.learning_rate * gradient, plan.radius)
         if progress is not None:
             progress(step + 1, plan.steps)
     return Run(iterates, sigmas)
+
+
+class _Allocator:
+    """Noise of every step: the program is solved anew every few steps, rescaled in between.
+
+    Rescaling to the current table keeps every budget exactly; only optimality waits.
+    """
+
+    def __init__(
+        self,
+        table: SensitivityTable,
+        step_budget: FloatArray,
+        sampling: SampledBudgets | None,
+    ) -> None:
+        self.table = table
+        self.presence = None if sampling is None else table.presence
+        self.budget = step_budget
+        if sampling is not None:
+            self.budget = np.append(step_budget, sampling.presence**2)
+        self.count = 0
+        self.dual: FloatArray | None = None
+        self.weight: FloatArray | None = None
+
+    def sigma(self, theta: FloatArray) -> FloatArray:
+        """σ_j at θ."""
+        rows = self.table(theta)
+        if self.presence is not None:
+            rows = with_presence(rows, self.presence)
+        due = self.count % RESOLVE_EVERY == 0 or self.count < RESOLVE_EVERY
+        self.count += 1
+        if not due and self.weight is not None:
+            return self._rescaled(rows, self.weight)
+        found = allocate(
+            rows, self.budget, self.table.encoder.dimensions, start=self.dual, tolerance=TOLERANCE
+        )
+        self.dual = found.dual
+        with np.errstate(divide="ignore"):
+            self.weight = 1.0 / found.sigma**2
+        return found.sigma
+
+    def _rescaled(self, rows: FloatArray, last: FloatArray) -> FloatArray:
+        """The last weights, scaled so that the tightest budget is just met."""
+        limited = np.isfinite(self.budget)
+        weight = np.where(np.isfinite(last), last, 0.0)
+        ratio = float(((rows[limited] ** 2 @ weight) / self.budget[limited]).max(initial=0.0))
+        if ratio <= 0:
+            return np.zeros(len(weight))
+        with np.errstate(divide="ignore"):
+            sigma = np.sqrt(ratio / weight) * (1.0 + 1e-12)
+        return np.where(weight > 0, sigma, 0.0)
+
+
+def _gradient_sum(
+    batch: Design, label: FloatArray, table: SensitivityTable, theta: FloatArray, lattice: Lattice
+) -> FloatArray:
+    """Σ_i r̃_iφ_i on the lattice, exact in any order of summation."""
+    residual = table.loss.residual(batch.scores(theta), label)
+    weights = _record_weights(label, table)
+    if weights is not None:
+        residual *= weights
+    return batch.weighted_sum(lattice.round_residual(residual))
 
 
 def _record_weights(label: FloatArray, table: SensitivityTable) -> FloatArray | None:

@@ -1,0 +1,197 @@
+"""Poisson-sampled steps: rate, presence and per-kind changes that meet every budget (THEORY T7).
+
+In units of the noise a contribution is at most c (``presence``) and a change of kind k moves it
+by at most a_k. Both are fixed before the run; each step's allocation meets a_k² for every kind
+and c² for the presence row, so the accountant's (q, c, a_k, T) hold whatever the iterates are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from corrdp.allocation import allocate
+from corrdp.erm.sensitivity import SensitivityTable
+from corrdp.errors import ConfigurationError
+from corrdp.privacy import subsampled
+from corrdp.privacy.budgets import RESERVE, KindBudget
+from corrdp.privacy.certificate import SamplerUse, Subsampling, certified_loss
+from corrdp.privacy.declaration import Declaration, EstimateCost
+
+__all__ = [
+    "SampledBudgets",
+    "calibrate_changes",
+    "choose_presence",
+    "default_rate",
+    "sampled_targets",
+    "with_presence",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+# Presence of a full-batch step above which sampling starts to cost noise (THEORY T7).
+FULL_BATCH_PRESENCE = 0.2
+SEARCH_STEPS = 8
+
+
+@dataclass(frozen=True)
+class SampledBudgets:
+    """What a sampled run fixes beforehand.
+
+    Attributes
+    ----------
+    rate : float
+        q, probability that a record joins a step.
+    presence : float
+        c.
+    change : tuple of float
+        a_k² per kind that each step meets.
+    fixed : tuple of float
+        Upper limit of a_k² that was fixed before the first release of any kind.
+    """
+
+    rate: float
+    presence: float
+    change: tuple[float, ...]
+    fixed: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise ConfigurationError(f"sample_rate={self.rate!r} must lie in (0, 1]")
+        if not 0 < self.presence < math.inf:
+            raise ConfigurationError(f"presence={self.presence!r} must be positive and finite")
+        object.__setattr__(self, "change", tuple(map(float, self.change)))
+        object.__setattr__(self, "fixed", tuple(map(float, self.fixed)))
+        if not all(value > 0 for value in (*self.change, *self.fixed)):
+            raise ConfigurationError("a kind's change must be positive")
+
+    def use(self, steps: int, records_per_person: int) -> Subsampling:
+        """Sampling as a person sees it: with k rows the rate is 1 − (1 − q)^k."""
+        rate = subsampled.person_rate(self.rate, records_per_person)
+        return Subsampling(rate, steps, self.presence)
+
+
+def with_presence(rows: FloatArray, presence: FloatArray) -> FloatArray:
+    """The table with the presence row appended: shape (kinds + 1, blocks)."""
+    return np.vstack([rows, presence])
+
+
+def default_rate(table: SensitivityTable, budget: FloatArray, radius: float, steps: int) -> float:
+    """q = min(1, c_run/(.2·√T)), c_run the presence of a full-batch run with these budgets."""
+    noise = allocate(table.supremum(radius), budget, table.encoder.dimensions, tolerance=1e-3)
+    with np.errstate(divide="ignore"):
+        weight = np.where(noise.sigma > 0, 1.0 / noise.sigma**2, 0.0)
+    presence = math.sqrt(float(table.presence**2 @ weight))
+    return min(1.0, presence / (FULL_BATCH_PRESENCE * math.sqrt(steps)))
+
+
+def sampled_targets(
+    declaration: Declaration, budgets: Sequence[KindBudget]
+) -> list[tuple[float, float]]:
+    """(ε_k, δ_k) left for the training of every kind, before the sampler's reserve.
+
+    After an estimate the two are added by basic composition with δ halved (THEORY T10).
+    """
+    estimate = declaration.estimate
+    if estimate is None:
+        return [(budget.epsilon, budget.delta) for budget in budgets]
+    return [_after(estimate, budget, budget.epsilon) for budget in budgets]
+
+
+def _after(estimate: EstimateCost, budget: KindBudget, epsilon: float) -> tuple[float, float]:
+    cost = math.sqrt(estimate.mu_squared.get(budget.kind.name, 0.0))
+    if cost == 0 or math.isinf(epsilon):
+        return epsilon, budget.delta / 2.0
+    sampler = SamplerUse(estimate.draws, estimate.largest_sigma, steps=1)
+    left = epsilon - certified_loss([cost], [sampler], budget.delta / 2.0)
+    if not left > 0:
+        raise ConfigurationError(
+            f"the estimate of the distances takes all of the loss allowed for "
+            f"{budget.kind.name!r}; lower its share (EstimateSettings(share=...))"
+        )
+    return left, budget.delta / 2.0
+
+
+def floor_targets(
+    declaration: Declaration, budgets: Sequence[KindBudget]
+) -> list[tuple[float, float]]:
+    """The targets that the kinds would have if every released distance were at its floor."""
+    estimate = declaration.estimate
+    if estimate is None:
+        return sampled_targets(declaration, budgets)
+    targets = []
+    for budget in budgets:
+        entry = declaration.distances.get(budget.kind.name)
+        epsilon = budget.epsilon
+        if entry is not None and entry.grid_size > 1:
+            floor = estimate.floors[budget.kind.name]
+            epsilon = declaration.target.allowed(budget.kind, floor)
+        targets.append(_after(estimate, budget, epsilon))
+    return targets
+
+
+def calibrate_changes(
+    rate: float, steps: int, presence: float, targets: Sequence[tuple[float, float]]
+) -> FloatArray:
+    """Largest a_k of every kind, the sampler's reserve kept back."""
+    kept = [(epsilon * (1.0 - RESERVE), delta * (1.0 - RESERVE)) for epsilon, delta in targets]
+    return np.asarray(subsampled.calibrate(rate, steps, presence, kept))
+
+
+def choose_presence(
+    table: SensitivityTable,
+    rate: float,
+    steps: int,
+    targets: Sequence[tuple[float, float]],
+    person_rate: float,
+    start: float,
+) -> float:
+    """The c that needs the least noise at a public reference point.
+
+    A larger c leaves smaller changes for the same loss, a smaller one forces noise on every
+    block. The search is one-dimensional, in ln c, from the full-batch value.
+    """
+    reference = table(_reference(table))
+    rows = with_presence(reference, table.presence)
+    dimensions = table.encoder.dimensions
+
+    def noise(log_presence: float) -> float:
+        presence = math.exp(log_presence)
+        try:
+            change = calibrate_changes(person_rate, steps, presence, targets)
+        except ConfigurationError:
+            return math.inf
+        budget = np.append(change**2, presence**2)
+        found = allocate(rows, budget, dimensions, tolerance=1e-3)
+        return math.log(found.total_variance)
+
+    return math.exp(_search(noise, math.log(start)))
+
+
+def _search(objective: Callable[[float], float], start: float) -> float:
+    """A bounded scalar minimum around ``start``, a few evaluations only."""
+    result = minimize_scalar(
+        objective,
+        bounds=(start - 1.5, start + 1.5),
+        method="bounded",
+        options={"maxiter": SEARCH_STEPS, "xatol": 0.02},
+    )
+    if not math.isfinite(float(result.fun)):
+        raise ConfigurationError(
+            "no presence bound meets the allowed losses at this sample rate; lower sample_rate or "
+            "steps, or allow more"
+        )
+    return float(result.x)
+
+
+def _reference(table: SensitivityTable) -> FloatArray:
+    """A public point with moderate score movements: alternating signs, norm 5."""
+    theta = np.where(np.arange(table.encoder.dimension) % 2 == 0, 1.0, -1.0)
+    scaled: FloatArray = theta * (5.0 / float(np.linalg.norm(theta)))
+    return scaled
