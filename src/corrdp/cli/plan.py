@@ -1,0 +1,87 @@
+"""``corrdp plan``: what a plan will cost, without reading data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corrdp.cli.console import Output
+from corrdp.cli.options import Json, PlanFile
+
+if TYPE_CHECKING:
+    from corrdp.forecast import Forecast
+
+__all__ = ["run"]
+
+
+def run(
+    plan: PlanFile,
+    records: Annotated[
+        int, typer.Option("--records", "-n", min=1, help="Number of records of the table.")
+    ],
+    json: Json = False,
+) -> None:
+    """Show noise and bound of every column before any data is touched.
+
+    Reads only the plan, so entries need not be confirmed yet. Shows what other distances, half
+    the epsilon or twice the records would change.
+    """
+    from corrdp.forecast import forecast
+    from corrdp.plan_file import read_plan
+
+    out = Output(json)
+    result = forecast(read_plan(plan, unconfirmed="accept"), records)
+    _print(out, result)
+    out.result(asdict(result))
+
+
+def _print(out: Output, result: Forecast) -> None:
+    from corrdp.report.summarise import format_loss, text_table
+
+    out.line(
+        f"{result.records:,} records, ε = {result.epsilon:g}, δ = {result.delta:g}: "
+        f"{result.steps} steps of rate {result.learning_rate:.3g}. No data was read."
+    )
+    if not result.distances_known:
+        out.line("Distances are still to be estimated; d = 1 stands for each of them here.")
+    out.line()
+    header = ["column", "role", "d", "ε allowed", "bound", "noise"]
+    rows = [
+        [
+            _short(row.name),
+            row.role,
+            "–" if row.distance is None else f"{row.distance:.3g}",
+            format_loss(row.epsilon),
+            f"{row.bound:.2e}",
+            f"{row.noise:.2e}",
+        ]
+        for row in result.columns
+    ]
+    out.line(text_table(header, rows))
+    out.line()
+    out.line("bound: most that changing one record can move this part of the mean gradient.")
+    out.line("noise: standard deviation per coordinate if one step spent the whole budget.")
+    out.line()
+    cases = [[s.name, f"{s.noise:.2e}", f"{s.ratio:.2f}"] for s in result.scenarios]
+    out.line(text_table(["noise over all coordinates", "norm", "× plan"], cases))
+    out.line()
+    share = result.scenarios[0].noise / result.largest
+    out.line(
+        f"The largest possible mean gradient is {result.largest:.2g}; the noise is {share:.1%}"
+    )
+    out.line("of it. " + _advice(share))
+
+
+def _advice(share: float) -> str:
+    if share > 1:
+        return "More than all of it: use more records, a larger ε, or fewer columns."
+    if share > 0.1:
+        return "Expect a clear loss of accuracy."
+    return "Expect little loss of accuracy."
+
+
+def _short(name: str, width: int = 26) -> str:
+    clean = "".join(c if c.isprintable() else "·" for c in name)
+    return clean if len(clean) <= width else clean[: width - 1] + "…"

@@ -1,0 +1,181 @@
+"""What a plan will cost, from public numbers alone: noise by column, and what would change it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from corrdp.allocation import allocate
+from corrdp.distance import Distances
+from corrdp.errors import ConfigurationError
+from corrdp.neighbours import INSENSITIVE, RECORD, SENSITIVE
+from corrdp.plan_file import Plan
+from corrdp.privacy.budgets import KindBudget
+
+__all__ = ["ColumnNoise", "Forecast", "Scenario", "forecast"]
+
+TRIED = (0.0, 0.1, 1.0)
+
+
+@dataclass(frozen=True)
+class ColumnNoise:
+    """One block of the gradient.
+
+    Attributes
+    ----------
+    name, role : str
+    distance : float or None
+        d of the column's kind; None for the intercept and public columns.
+    epsilon : float or None
+        Loss allowed for a change of the column (or of its group).
+    bound : float
+        Most that a change of one record can move the block of the mean gradient (L2 norm).
+    noise : float
+        Standard deviation of the noise on each coordinate of that block, if a single step spent
+        the whole budget; a step of a run with T steps gets √T times as much.
+    """
+
+    name: str
+    role: str
+    distance: float | None
+    epsilon: float | None
+    bound: float
+    noise: float
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Norm of that noise over all coordinates, under other circumstances.
+
+    Attributes
+    ----------
+    name : str
+    noise : float
+    ratio : float
+        To the plan's own noise.
+    """
+
+    name: str
+    noise: float
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Result of :func:`forecast`.
+
+    Attributes
+    ----------
+    records, steps : int
+    epsilon, delta, learning_rate : float
+    largest : float
+        Largest possible norm of the mean gradient, to compare noise with.
+    distances_known : bool
+        False where distances will be estimated: then d = 1 was assumed in ``columns``.
+    columns : tuple of ColumnNoise
+    scenarios : tuple of Scenario
+    """
+
+    records: int
+    epsilon: float
+    delta: float
+    steps: int
+    learning_rate: float
+    largest: float
+    distances_known: bool
+    columns: tuple[ColumnNoise, ...]
+    scenarios: tuple[Scenario, ...]
+
+
+def forecast(plan: Plan, records: int) -> Forecast:
+    """Noise of a plan for a number of records; reads no data.
+
+    Raises
+    ------
+    ConfigurationError
+        If the plan trains without privacy, or the model has no forecast.
+    """
+    model = plan.estimator()
+    if not hasattr(model, "_task"):
+        raise ConfigurationError(f"corrdp plan knows no forecast for model = {plan.model!r}")
+    if math.isinf(model.epsilon):
+        raise ConfigurationError("epsilon = inf is training without privacy: there is no noise")
+    known = isinstance(model.distances, (Mapping, Distances))
+    if not known:
+        model.set_params(distances=None)
+    task = model._task(records, False)
+    total = _noise(task)
+    table = task.setup.table(task.declaration)
+    return Forecast(
+        records=records,
+        epsilon=float(model.epsilon),
+        delta=float(model.delta),
+        steps=task.plan.steps,
+        learning_rate=task.plan.learning_rate,
+        largest=float(table.residual_bound * table.encoder.norm_bound),
+        distances_known=known,
+        columns=_columns(task, plan),
+        scenarios=tuple(_scenarios(model, records, total)),
+    )
+
+
+def _sigma(task: Any) -> Any:
+    """Noise per block on the gradient sum, the whole budget in one step."""
+    table = task.setup.table(task.declaration)
+    budget = np.array([one.mu_squared for one in task.budgets])
+    return allocate(
+        table.supremum(task.plan.radius), budget, table.encoder.dimensions, tolerance=1e-3
+    ).sigma
+
+
+def _noise(task: Any) -> float:
+    dimensions = task.encoder.dimensions
+    total: float = np.sqrt(np.sum(dimensions * _sigma(task) ** 2)) / task.declaration.n
+    return float(total)
+
+
+def _columns(task: Any, plan: Plan) -> tuple[ColumnNoise, ...]:
+    table, n = task.setup.table(task.declaration), task.declaration.n
+    schema = plan.schema
+    budgets: dict[str, KindBudget] = {budget.kind.name: budget for budget in task.budgets}
+    limited = [i for i, budget in enumerate(task.budgets) if math.isfinite(budget.mu_squared)]
+    bounds = table.supremum(task.plan.radius)[limited].max(axis=0) / n
+    rows = []
+    for block, bound, sigma in zip(table.encoder.blocks, bounds, _sigma(task) / n):
+        role = "–" if block.name not in schema.used else schema.role(block.name)
+        group = schema.group_of(block.name)
+        kind = SENSITIVE if role == "sensitive" else group.name if group else block.name
+        budget = budgets.get(kind)
+        distance = None if budget is None else budget.distance
+        epsilon = None if budget is None else budget.epsilon
+        rows.append(ColumnNoise(block.name, role, distance, epsilon, float(bound), float(sigma)))
+    return tuple(rows)
+
+
+def _scenarios(model: Any, records: int, total: float) -> list[Scenario]:
+    """Halved ε, doubled n, ordinary DP, and one distance for all columns."""
+    params = model.get_params(deep=False)
+    schema, epsilon = params["schema"], params["epsilon"]
+    kinds = _distance_kinds(model, records)
+
+    def changed(n: int = records, **changes: Any) -> float:
+        return _noise(type(model)(**{**params, **changes})._task(n, False))
+
+    cases = [("as planned", total)]
+    if kinds:
+        for d in TRIED:
+            cases.append((f"all distances {d:g}", changed(distances=dict.fromkeys(kinds, d))))
+    ordinary = changed(schema=schema.all_sensitive(), distances=None)
+    cases.append(("ordinary DP (everything sensitive)", ordinary))
+    cases.append(("half the epsilon", changed(epsilon=epsilon / 2)))
+    cases.append(("twice the records", changed(2 * records)))
+    return [Scenario(name, noise, noise / total) for name, noise in cases]
+
+
+def _distance_kinds(model: Any, records: int) -> Sequence[str]:
+    names = [kind.name for kind in model._task(records, False).declaration.kinds]
+    return [name for name in names if name not in (SENSITIVE, INSENSITIVE, RECORD)]
