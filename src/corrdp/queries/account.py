@@ -14,19 +14,23 @@ from numpy.typing import NDArray
 
 from corrdp.errors import CorrDPError, VerificationError
 from corrdp.neighbours import NeighbourKind
+from corrdp.noise import NoiseSource
 from corrdp.privacy import gdp
 from corrdp.privacy.certificate import ReleaseAccount
 from corrdp.privacy.declaration import Declaration
+from corrdp.privacy.guarantee import guaranteed_mu
 from corrdp.privacy.ledger import (
     Ledger,
     decode_array,
     decode_number,
     encode_array,
 )
-from corrdp.queries.plan import MOST_BITS, QueryPlan, exact_sums, plan_queries
+from corrdp.queries.answers import Released
+from corrdp.queries.coding import Checked
+from corrdp.queries.plan import MOST_BITS, QueryPlan, draw, exact_sums, plan_queries
 from corrdp.queries.query import query_from_dict
 
-__all__ = ["budget_entry", "query_accounts", "read_release", "release_entry"]
+__all__ = ["query_accounts", "write_release"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 TOLERANCE = 1e-9
@@ -47,6 +51,15 @@ def release_entry(plan: QueryPlan, values: Sequence[FloatArray]) -> dict[str, An
     """Content of the ``query-release`` entry: noisy sums, a block a piece."""
     blocks = zip(plan.blocks, values, strict=True)
     return {"blocks": [{"name": block.name, "values": encode_array(v)} for block, v in blocks]}
+
+
+def write_release(
+    plan: QueryPlan, table: Checked, source: NoiseSource, ledger: Ledger
+) -> tuple[Ledger, Released]:
+    """Write down what is fixed, draw, write down what came out."""
+    ledger = ledger.append("query-budget", budget_entry(plan))
+    values = draw(plan, table, source)
+    return ledger.append("query-release", release_entry(plan, values)), plan.released(values)
 
 
 def query_accounts(declaration: Declaration, ledger: Ledger) -> list[ReleaseAccount]:
@@ -117,7 +130,12 @@ def _account(plan: QueryPlan, problems: list[str]) -> ReleaseAccount:
     # the noise meets budgets in exact arithmetic; only the rounding up of the sum may exceed
     use = np.where(use <= allowed * (1.0 + TOLERANCE), np.minimum(use, allowed), use)
     if not pure:
-        return ReleaseAccount("query-release", use, np.sqrt(use), plan.sampler(), tuple(problems))
+        fixed = np.sqrt(use)
+        if plan.declaration.estimate is not None:
+            # the noise follows released distances: what it happens to allow is no guarantee (T4)
+            limits = np.maximum([budget.fixed for budget in budgets], use)
+            fixed = guaranteed_mu(kinds, limits, plan.sensitivity, plan.sensitivity)
+        return ReleaseAccount("query-release", use, fixed, plan.sampler(), tuple(problems))
     mus = np.array([float(gdp.mu_of_pure(e)) if e > 0 else 0.0 for e in use])
     return ReleaseAccount("query-release", mus**2, mus, plan.sampler(), tuple(problems), use)
 
@@ -144,7 +162,7 @@ def _value_problems(plan: QueryPlan, values: Sequence[FloatArray]) -> list[str]:
 
 def _model_problems(plan: QueryPlan, ledger: Ledger, release: Mapping[str, Any]) -> list[str]:
     """A model must be the one that follows from the release before it."""
-    from corrdp.queries.moments import model_problems
+    from corrdp.queries.regression import model_problems
 
     at = [e["digest"] for e in ledger.entries].index(release["digest"]) + 1
     if at < len(ledger.entries) and ledger.entries[at]["type"] == "moments-model":

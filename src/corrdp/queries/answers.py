@@ -78,7 +78,8 @@ def exchange_classes(columns: Sequence[str], declaration: Declaration) -> list[t
     """Columns that may be swapped without changing any kind's budget (THEORY T11).
 
     Entries of one class can share a block: by symmetry and convexity the least noise for them is
-    equal, and their joint movement is less than the sum of the single ones.
+    equal, and their joint movement is less than the sum of the single ones. Budgets are those
+    fixed before the first release, because blocks must not follow released distances.
     """
     schema = declaration.schema
     signature: dict[str, list[object]] = {name: [] for name in columns}
@@ -89,7 +90,7 @@ def exchange_classes(columns: Sequence[str], declaration: Declaration) -> list[t
         single = len(changed) == 1
         for name in columns:
             if name in changed:
-                identity = ("alone", budget.epsilon, budget.mu_squared) if single else budget.kind
+                identity = ("alone", budget.fixed) if single else budget.kind
                 signature[name].append(identity)
     classes: list[tuple[list[object], list[str]]] = []
     for name in columns:

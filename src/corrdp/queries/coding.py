@@ -17,7 +17,7 @@ from corrdp.queries.query import domain
 from corrdp.records import bin_index, bin_middle, read_label, read_records
 from corrdp.schema import Categorical, Numeric, Schema
 
-__all__ = ["Checked", "Coded", "axis_names", "read_checked"]
+__all__ = ["Checked", "Coded", "axis_names", "checked_columns", "read_checked"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -103,12 +103,19 @@ def read_checked(table: Any, schema: Schema, label: Any = None) -> Checked:
     if label is None:
         table, label = _split(table, schema.label.name)
     records = read_records(table, schema)
-    columns = dict(records.columns)
+    values = None
     if label is not None:
-        columns[schema.label.name] = read_label(label, schema.label, records.size)
-    if records.size < 2:
+        values = read_label(label, schema.label, records.size)
+    return checked_columns(schema, records.columns, values)
+
+
+def checked_columns(schema: Schema, columns: Mapping[str, Array], label: Array | None) -> Checked:
+    """Columns and label that were read already; a single record is refused."""
+    size = len(next(iter(columns.values())))
+    if size < 2:
         raise DataError("the table has one record: nothing can be summed up; use two or more")
-    return Checked(schema, columns, records.size)
+    named = {} if label is None else {schema.label.name: label}
+    return Checked(schema, {**columns, **named}, size)
 
 
 def _split(table: Any, name: str) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ and equals the counts, so it is released once; entries of exchangeable columns s
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -16,28 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corrdp.encoding import INTERCEPT
-from corrdp.errors import VerificationError
 from corrdp.privacy.declaration import Declaration
-from corrdp.privacy.ledger import decode_array, decode_number, encode_array
 from corrdp.queries.answers import Released, exchange_classes, product_blocks, product_matrix
 from corrdp.queries.blocks import Block, LevelBlock, TableBlock
-from corrdp.queries.plan import QueryPlan
 from corrdp.queries.query import Query, _names, domain
-from corrdp.queries.ridge import Moments, RidgeFit, solve_ridge
 from corrdp.schema import Categorical, Schema
 
-__all__ = [
-    "SecondMoments",
-    "model_entry",
-    "model_problems",
-    "moments_of",
-    "regression_query",
-    "relative_noise",
-]
+__all__ = ["SecondMoments"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 HALF = 1.0
-QUERY = "moments"
 
 
 @dataclass(frozen=True)
@@ -88,7 +76,7 @@ class SecondMoments(Query):
     ) -> tuple[FloatArray, FloatArray, tuple[str, ...]]:
         """Noisy moments, their noise variances, and names of the coordinates (constant last)."""
         classes, groups, levels = self._parts(declaration)
-        starts, names = self._layout(declaration.schema)
+        starts, names = self.layout(declaration.schema)
         size = len(names)
         values, variances = np.zeros((size, size)), np.zeros((size, size))
 
@@ -118,7 +106,8 @@ class SecondMoments(Query):
             put(rows, columns, counts.reshape(shape), spread)
         return values, variances, names
 
-    def _layout(self, schema: Schema) -> tuple[dict[str, int], tuple[str, ...]]:
+    def layout(self, schema: Schema) -> tuple[dict[str, int], tuple[str, ...]]:
+        """First coordinate of every column, and the names of all coordinates."""
         known = domain(schema)
         starts: dict[str, int] = {}
         names: list[str] = []
@@ -131,69 +120,3 @@ class SecondMoments(Query):
                 names.append(name)
         starts[INTERCEPT] = len(names)
         return starts, (*names, INTERCEPT)
-
-
-def regression_query(schema: Schema) -> SecondMoments:
-    """Moments of all used columns and of the label."""
-    return SecondMoments((*schema.used, schema.label.name))
-
-
-def moments_of(plan: QueryPlan, released: Released) -> Moments:
-    """Features (constant last), their products with the label, and its square."""
-    query = plan.queries[QUERY]
-    if not isinstance(query, SecondMoments):
-        raise VerificationError("a model needs released second moments")
-    schema = plan.declaration.schema
-    values, variances, _ = query.matrix(plan.declaration, released)
-    label = len(values) - 2
-    features = np.delete(np.arange(len(values)), label)
-    known = domain(schema)
-    one_hot = [known[n].domain_size for n in schema.used if isinstance(known[n], Categorical)]
-    starts, _ = query._layout(schema)
-    first = [starts[n] for n in schema.used if isinstance(known[n], Categorical)]
-    pick = np.ix_(features, features)
-    return Moments(
-        values[pick],
-        variances[pick],
-        values[features, label],
-        variances[features, label],
-        float(values[label, label]),
-        float(variances[label, label]),
-        plan.declaration.n,
-        tuple(zip(first, one_hot, strict=True)),
-    )
-
-
-def relative_noise(plan: QueryPlan) -> float:
-    """E/n of THEORY T11: size of the noise matrix of the features against n, known beforehand."""
-    zeros = plan.released([np.zeros(block.size) for block in plan.blocks])
-    return moments_of(plan, zeros).noise_norm / plan.declaration.n
-
-
-def model_entry(fit: RidgeFit, penalty: float, scale: float) -> dict[str, Any]:
-    """Content of the ``moments-model`` entry: θ of the encoder with that scale."""
-    return {
-        "penalty": penalty,
-        "scale": scale,
-        "ridge": fit.ridge,
-        "floored": fit.floored,
-        "coefficients": encode_array(fit.theta / scale),
-    }
-
-
-def model_problems(
-    plan: QueryPlan, values: Sequence[FloatArray], entry: Mapping[str, Any]
-) -> list[str]:
-    """What a model entry says that does not follow from the release before it."""
-    try:
-        penalty, scale = decode_number(entry["penalty"]), decode_number(entry["scale"])
-        claimed = decode_array(entry["coefficients"])
-    except KeyError:
-        raise VerificationError("the entry of a model is damaged") from None
-    if not (penalty >= 0 and scale > 0):
-        raise VerificationError("the entry of a model is damaged")
-    own = solve_ridge(moments_of(plan, plan.released(values)), penalty).theta / scale
-    # eigenvectors differ between platforms in the last bits, and the grid of ridges may flip
-    if claimed.shape != own.shape or not np.allclose(claimed, own, rtol=1e-6, atol=1e-6):
-        return ["the model does not follow from the released moments"]
-    return []

@@ -2,7 +2,8 @@
 
 The noise is a function of public quantities alone, so what a kind of change loses is known
 beforehand and is a guarantee: Σ_j a_kj²/σ_j² squared μ, or Σ_j a_kj/scale_j pure ε, also for the
-joint rows. No multiplier λ of T4 can give less, since Σ_j a_κj v_j ≤ Σ_k λ_k Σ_j a_kj v_j.
+joint rows. No multiplier λ of T4 can give less, since Σ_j a_κj v_j ≤ Σ_k λ_k Σ_j a_kj v_j. Where
+distances were released before, the noise follows them and the multipliers are needed.
 """
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ def plan_queries(
 
 def _check_sources(declaration: Declaration) -> None:
     private = [name for name, d in declaration.distances.items() if d.source == "private"]
-    if private:
+    if private and declaration.estimate is None:
         raise ConfigurationError(
             f"distances of {private} were released from a private table; queries need distances "
             "that were known before: given, public or exact ones"

@@ -8,21 +8,21 @@ from typing import Any
 from corrdp.distance import Distances
 from corrdp.errors import ConfigurationError
 from corrdp.neighbours import Adjacency
-from corrdp.noise import NoiseSource, RandomState, noise_source
+from corrdp.noise import RandomState, noise_source
 from corrdp.privacy.budget import PrivacyBudget
 from corrdp.privacy.budgets import PrivacyTarget, PureTarget
 from corrdp.privacy.declaration import Declaration
 from corrdp.privacy.ledger import Ledger
-from corrdp.queries.account import budget_entry, release_entry
-from corrdp.queries.answers import Released, answer
+from corrdp.queries.account import write_release
+from corrdp.queries.answers import answer
 from corrdp.queries.coding import Checked, read_checked
-from corrdp.queries.plan import Calibration, Mechanism, QueryPlan, draw, plan_queries
+from corrdp.queries.plan import Calibration, Mechanism, plan_queries
 from corrdp.queries.query import Query
 from corrdp.queries.results import QueryResult, QueryResults
 from corrdp.schema import Schema
 from corrdp.verification import certify
 
-__all__ = ["query_target", "release", "run_plan"]
+__all__ = ["release"]
 
 
 def release(
@@ -95,7 +95,7 @@ def release(
     (True, True)
     """
     source = noise_source(random_state)
-    target = query_target(
+    target = _target(
         mechanism,
         epsilon,
         delta,
@@ -115,7 +115,10 @@ def release(
     declaration = Declaration(schema, target, checked.size, _distances(distances), source.seeded)
     plan = plan_queries(declaration, named, mechanism, calibration)
     _check_label(named, schema, checked)
-    ledger, released = run_plan(plan, checked, source, budget)
+    if budget is not None:
+        budget.charge(plan.charge())
+    ledger = Ledger().append("declaration", declaration.to_entry())
+    ledger, released = write_release(plan, checked, source.child("queries"), ledger)
     results = {}
     for name, query in named.items():
         found = answer(query, declaration, released)
@@ -123,20 +126,7 @@ def release(
     return QueryResults(results, certify(ledger))
 
 
-def run_plan(
-    plan: QueryPlan, table: Checked, source: NoiseSource, budget: PrivacyBudget | None
-) -> tuple[Ledger, Released]:
-    """Charge, write down what is fixed, draw, write down what came out."""
-    if budget is not None:
-        budget.charge(plan.charge())
-    ledger = Ledger().append("declaration", plan.declaration.to_entry())
-    ledger = ledger.append("query-budget", budget_entry(plan))
-    values = draw(plan, table, source.child("queries"))
-    ledger = ledger.append("query-release", release_entry(plan, values))
-    return ledger, plan.released(values)
-
-
-def query_target(
+def _target(
     mechanism: str,
     epsilon: float,
     delta: float,

@@ -184,8 +184,10 @@ def _standard_errors(
     residual = _residual_variance(moments, centred, axes, values, noise, theta)
     inner = noise + np.diag(residual * values / n)
     covariance = (axes * shrunk) @ inner @ (axes * shrunk).T
-    bias = axes @ (ridge * shrunk * (axes.T @ theta))
-    variance = np.diag(covariance) + bias**2
+    bias = axes @ (ridge / values * (axes.T @ theta))
+    # the bias is estimated too, by what the shrinkage took away
+    taken = axes * (ridge * shrunk / values)
+    variance = np.diag(covariance) + bias**2 + np.diag(taken @ inner @ taken.T)
     last = len(centred.mean)
     constant = residual / n + moments.cross_variance[last] / n**2
     constant += float(theta**2 @ moments.gram_variance[:last, last]) / n**2
@@ -206,7 +208,7 @@ def _residual_variance(
     n, p = moments.n, len(values)
     label, last = moments.cross[-1] / n, len(centred.mean)
     total = moments.square / n - label**2 + moments.cross_variance[last] / n**2
-    explained = float(2.0 * theta @ centred.right - theta @ centred.matrix @ theta)
+    explained = float(2.0 * (theta @ centred.right) - theta @ centred.matrix @ theta)
     # the fit follows the noise: on average it looks better by gᵀC⁻¹g than it is
     found = total - explained + float((np.diag(noise) / values).sum())
     spread = moments.square_variance / n**2

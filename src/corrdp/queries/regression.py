@@ -1,0 +1,167 @@
+"""Linear regression from one release of noisy second moments (THEORY T11).
+
+Ledger: the release of a :class:`corrdp.queries.moments.SecondMoments`, then a ``moments-model``
+that anybody can recompute from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corrdp.distance import EstimateSettings
+from corrdp.errors import VerificationError
+from corrdp.noise import NoiseSource
+from corrdp.privacy.budget import PrivacyBudget
+from corrdp.privacy.declaration import Declaration
+from corrdp.privacy.estimate import check_affordable, plan_of, release_distances
+from corrdp.privacy.ledger import Ledger, decode_array, decode_number, encode_array
+from corrdp.queries.account import write_release
+from corrdp.queries.answers import Released
+from corrdp.queries.coding import checked_columns
+from corrdp.queries.moments import SecondMoments
+from corrdp.queries.plan import QueryPlan, plan_queries
+from corrdp.queries.query import domain
+from corrdp.queries.ridge import Moments, RidgeFit, solve_ridge
+from corrdp.records import Records
+from corrdp.schema import Categorical, Schema
+
+__all__ = [
+    "MOMENTS_BELOW",
+    "fit_moments",
+    "model_problems",
+    "moments_of",
+    "plan_moments",
+    "regression_query",
+    "relative_noise",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+QUERY = "moments"
+# E/n below which moments are as good as gradient descent, cheaper, and give standard errors (T11).
+MOMENTS_BELOW = 0.01
+
+
+def regression_query(schema: Schema) -> SecondMoments:
+    """Moments of all used columns and of the label."""
+    return SecondMoments((*schema.used, schema.label.name))
+
+
+def moments_of(plan: QueryPlan, released: Released) -> Moments:
+    """Features (constant last), their products with the label, and its square."""
+    query = plan.queries[QUERY]
+    if not isinstance(query, SecondMoments):
+        raise VerificationError("a model needs released second moments")
+    schema = plan.declaration.schema
+    values, variances, _ = query.matrix(plan.declaration, released)
+    label = len(values) - 2
+    features = np.delete(np.arange(len(values)), label)
+    known = domain(schema)
+    one_hot = [known[n].domain_size for n in schema.used if isinstance(known[n], Categorical)]
+    starts, _ = query.layout(schema)
+    first = [starts[n] for n in schema.used if isinstance(known[n], Categorical)]
+    pick = np.ix_(features, features)
+    return Moments(
+        values[pick],
+        variances[pick],
+        values[features, label],
+        variances[features, label],
+        float(values[label, label]),
+        float(variances[label, label]),
+        plan.declaration.n,
+        tuple(zip(first, one_hot, strict=True)),
+    )
+
+
+def relative_noise(plan: QueryPlan) -> float:
+    """E/n of THEORY T11: size of the noise matrix of the features against n, known beforehand."""
+    zeros = plan.released([np.zeros(block.size) for block in plan.blocks])
+    return moments_of(plan, zeros).noise_norm / plan.declaration.n
+
+
+def model_entry(fit: RidgeFit, penalty: float, scale: float) -> dict[str, Any]:
+    """Content of the ``moments-model`` entry: θ of the encoder with that scale."""
+    return {
+        "penalty": penalty,
+        "scale": scale,
+        "ridge": fit.ridge,
+        "floored": fit.floored,
+        "coefficients": encode_array(fit.theta / scale),
+    }
+
+
+def model_problems(
+    plan: QueryPlan, values: Sequence[FloatArray], entry: Mapping[str, Any]
+) -> list[str]:
+    """What a model entry says that does not follow from the release before it."""
+    try:
+        penalty, scale = decode_number(entry["penalty"]), decode_number(entry["scale"])
+        claimed = decode_array(entry["coefficients"])
+    except KeyError:
+        raise VerificationError("the entry of a model is damaged") from None
+    if not (penalty >= 0 and scale > 0):
+        raise VerificationError("the entry of a model is damaged")
+    own = solve_ridge(moments_of(plan, plan.released(values)), penalty).theta / scale
+    # eigenvectors differ between platforms in the last bits, and the grid of ridges may flip
+    if claimed.shape != own.shape or not np.allclose(claimed, own, rtol=1e-6, atol=1e-6):
+        return ["the model does not follow from the released moments"]
+    return []
+
+
+def plan_moments(declaration: Declaration) -> QueryPlan:
+    """The release of all moments that a regression needs; public numbers only."""
+    query = regression_query(declaration.schema)
+    return plan_queries(declaration, {QUERY: query}, "gaussian", "optimal")
+
+
+def fit_moments(
+    declaration: Declaration,
+    records: Records,
+    label: FloatArray,
+    noise: NoiseSource,
+    *,
+    penalty: float,
+    scale: float,
+    estimate: EstimateSettings | None = None,
+    budget: PrivacyBudget | None = None,
+) -> tuple[RidgeFit, Ledger]:
+    """Estimate distances if asked to, release the moments once, and solve.
+
+    Parameters
+    ----------
+    declaration : Declaration
+    records, label
+        Checked columns and the label in its own unit.
+    noise : NoiseSource
+    penalty : float
+        As in :func:`corrdp.queries.ridge.solve_ridge`.
+    scale : float
+        h of the encoder whose coefficients the ledger is to hold.
+
+    Raises
+    ------
+    BudgetExceededError, ConfigurationError, DataError
+        Before anything is drawn.
+    """
+    table = checked_columns(declaration.schema, {**records.columns}, label)
+    ledger = Ledger().append("declaration", declaration.to_entry())
+    plan = plan_moments(declaration)
+    charge = replace(plan.charge(), name="fit")
+    if estimate is not None:
+        first = plan_of(declaration, estimate)
+        plan_moments(check_affordable(declaration, first))
+        charge = replace(charge, distances={}, mu_squared={}, adaptive=True)
+    if budget is not None:
+        budget.charge(charge)
+    if estimate is not None:
+        declaration, ledger = release_distances(
+            declaration, first, records, label, noise.child("distances"), ledger
+        )
+        plan = plan_moments(declaration)
+    ledger, released = write_release(plan, table, noise.child("moments"), ledger)
+    fit = solve_ridge(moments_of(plan, released), penalty)
+    return fit, ledger.append("moments-model", model_entry(fit, penalty, scale))
