@@ -16,6 +16,8 @@ _EXPORTS = {
     "Certificate": "corrdp.privacy.certificate",
     "CorrDPError": "corrdp.errors",
     "CorrDPLogisticRegression": "corrdp.linear_model",
+    "CorrDPMLPClassifier": "corrdp.nn.estimators",
+    "CorrDPMLPRegressor": "corrdp.nn.estimators",
     "CorrDPRidge": "corrdp.linear_model",
     "Distance": "corrdp.distance",
     "Distances": "corrdp.distance",
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from corrdp.linear_model import CorrDPLogisticRegression as CorrDPLogisticRegression
     from corrdp.linear_model import CorrDPRidge as CorrDPRidge
     from corrdp.model_file import load as load
+    from corrdp.nn.estimators import CorrDPMLPClassifier as CorrDPMLPClassifier
+    from corrdp.nn.estimators import CorrDPMLPRegressor as CorrDPMLPRegressor
     from corrdp.privacy.budget import PrivacyBudget as PrivacyBudget
     from corrdp.privacy.certificate import Certificate as Certificate
     from corrdp.schema import Categorical as Categorical

@@ -488,7 +488,7 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
 
     def _fit_plain(self, X: Any, y: Any) -> CorrDPLogisticRegression:
         """scikit-learn's own contract: numbers in, no schema, no privacy."""
-        _require_infinite(self.epsilon)
+        require_infinite(self.epsilon)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -505,7 +505,7 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
         features = np.column_stack([X, np.ones(len(X))])
         weights = np.ones(len(y))
         if self.class_weight is not None:
-            weights = np.asarray(_weights_of(self.class_weight, self.classes_))[codes]
+            weights = np.asarray(weights_of(self.class_weight, self.classes_))[codes]
         theta, self.n_iter_ = minimise(
             lambda t: features @ t,
             lambda r: features.T @ r,
@@ -547,7 +547,7 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
     def _class_weights(self, schema: Schema) -> tuple[float, ...] | None:
         if self.class_weight is None:
             return None
-        return _weights_of(self.class_weight, np.array(schema.label.names))
+        return weights_of(self.class_weight, np.array(schema.label.names))
 
     def _shaped(self, weights: FloatArray) -> FloatArray:
         return weights[None, :]
@@ -627,7 +627,7 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
             If ``budget`` has too little left; nothing was drawn.
         """
         if self.schema is None:
-            _require_infinite(self.epsilon)
+            require_infinite(self.epsilon)
             X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
             theta = least_squares(X, np.asarray(y, dtype=np.float64), self.alpha)
             self.coef_, self.intercept_ = theta[:-1], float(theta[-1])
@@ -671,7 +671,7 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
         return theta
 
 
-def _require_infinite(epsilon: object) -> None:
+def require_infinite(epsilon: object) -> None:
     if not math.isinf(check_epsilon(epsilon)):
         raise ConfigurationError(
             f"epsilon={epsilon!r} needs a schema with public bounds, for example Schema("
@@ -680,7 +680,7 @@ def _require_infinite(epsilon: object) -> None:
         )
 
 
-def _weights_of(class_weight: object, classes: NDArray[Any]) -> tuple[float, ...]:
+def weights_of(class_weight: object, classes: NDArray[Any]) -> tuple[float, ...]:
     """Public weights in the order of the classes."""
     if not isinstance(class_weight, Mapping):
         raise ConfigurationError(

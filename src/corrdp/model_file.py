@@ -24,9 +24,11 @@ __all__ = ["load", "model_problems", "save_model"]
 ESTIMATORS = {
     "CorrDPLogisticRegression": "corrdp.linear_model",
     "CorrDPRidge": "corrdp.linear_model",
+    "CorrDPMLPClassifier": "corrdp.nn.estimators",
+    "CorrDPMLPRegressor": "corrdp.nn.estimators",
 }
 # Constructor parameters that never go into a file: they are objects of the running process.
-PROCESS_ONLY = ("schema", "distances", "budget", "progress", "random_state")
+PROCESS_ONLY = ("schema", "distances", "budget", "progress", "checkpoint", "random_state")
 
 
 def save_model(model: Any, path: Path) -> None:

@@ -41,9 +41,17 @@ Accounts: TypeAlias = Callable[[Declaration, Ledger], list[ReleaseAccount]]
 MECHANISMS: dict[str, tuple[str, str]] = {
     "estimate-release": ("corrdp.privacy.estimate", "estimate_accounts"),
     "linear-release": ("corrdp.erm.account", "linear_accounts"),
+    "network-release": ("corrdp.nn.account", "network_accounts"),
     "query-release": ("corrdp.queries.account", "query_accounts"),
 }
-PASSIVE = ("declaration", "estimate-budget", "linear-budget", "query-budget", "moments-model")
+PASSIVE = (
+    "declaration",
+    "estimate-budget",
+    "linear-budget",
+    "network-budget",
+    "query-budget",
+    "moments-model",
+)
 
 
 @dataclass(frozen=True)

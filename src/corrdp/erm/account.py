@@ -197,8 +197,8 @@ def _account(
     use = step_use(table, iterates, sigma)
     if setup.sampling is not None:
         return _sampled_account(declaration, setup, table, use, sigma, problems)
-    run_budget, fixed, found = _read_budgets(before, declaration, setup.plan.steps)
-    problems += [*found, *_step_problems(kinds, use, run_budget / setup.plan.steps)]
+    run_budget, fixed, found = read_budgets(before, declaration, setup.plan.steps)
+    problems += [*found, *step_problems(kinds, use, run_budget / setup.plan.steps)]
     # where a step used more than its budget the larger of the two is printed, marked as not held
     spent = setup.plan.steps * use.max(axis=0, initial=0.0)
     exceeded = spent > run_budget * (1.0 + TOLERANCE)
@@ -224,7 +224,7 @@ def _sampled_account(
     change, fixed = np.array(sampling.change), np.array(sampling.fixed)
     presence = _presence_use(table, sigma)
     largest = float(presence.max(initial=0.0))
-    problems = [*problems, *_step_problems(kinds, use, change)]
+    problems = [*problems, *step_problems(kinds, use, change)]
     if largest > sampling.presence**2 * (1.0 + TOLERANCE):
         problems.append("a step exceeds the presence bound that the sampling rests on")
     worst = use.max(axis=0, initial=0.0)
@@ -289,7 +289,7 @@ def _target_problems(
     return list(dict.fromkeys(problems))
 
 
-def _read_budgets(
+def read_budgets(
     entry: Mapping[str, Any], declaration: Declaration, steps: int
 ) -> tuple[FloatArray, FloatArray, list[str]]:
     """Run budgets and their fixed limits; what exceeds the declared target is a problem."""
@@ -322,7 +322,7 @@ def step_use(table: SensitivityTable, iterates: FloatArray, sigma: FloatArray) -
     return use
 
 
-def _step_problems(
+def step_problems(
     kinds: Sequence[NeighbourKind], use: FloatArray, step_budget: FloatArray
 ) -> list[str]:
     problems = []

@@ -280,6 +280,8 @@ class Network:
 
 
 def _shrink(values: FloatArray, radius: float) -> None:
+    """Project on the ball, with room for a later rounding to single precision."""
+    limit = radius * (1.0 - 1e-6)
     norm = float(np.linalg.norm(values))
-    if norm > radius:
-        values *= radius / norm * (1.0 - 1e-12)
+    if norm > limit:
+        values *= limit / norm

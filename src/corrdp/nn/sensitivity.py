@@ -155,6 +155,14 @@ class NetworkSensitivity:
         most = np.where((rho > 0) | changes, 2.0, 0.0)
         return self._table(everything, network.output_radius, relative=most)
 
+    def largest(self, radius: float) -> FloatArray:
+        """:meth:`supremum` with every block in its own unit, to reserve for."""
+        table = self.supremum(radius)
+        if self._relative:
+            slices = len(self.hidden.radius)
+            table[:, :slices] *= self._signal_bound(self.query.network.output_radius)
+        return table
+
     @property
     def presence(self) -> FloatArray:
         """Largest norm of a record's contribution per block, at any parameters (THEORY T7)."""

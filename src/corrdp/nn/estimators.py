@@ -1,0 +1,656 @@
+"""Neural networks with correlation-aware privacy, as scikit-learn estimators (THEORY T12).
+
+Objective: mean loss in the encoded space (see :class:`corrdp.encoding.Encoder`), full-batch
+noisy gradient descent. With ``epsilon=inf`` the same network is trained without noise or clips;
+that is the only case in which ``schema=None`` is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from corrdp.distance import estimate_distances
+from corrdp.encoding import Encoder
+from corrdp.erm.fit import TrainingData, default_scale
+from corrdp.erm.losses import Logistic, Loss, Squared
+from corrdp.errors import ConfigurationError
+from corrdp.linear_model import (
+    DistanceChoice,
+    RandomState,
+    check_epsilon,
+    distance_request,
+    require_infinite,
+    weights_of,
+)
+from corrdp.neighbours import Adjacency
+from corrdp.nn.activations import ActivationName
+from corrdp.nn.fit import Checkpoint, NetworkRecipe, fit_network
+from corrdp.nn.gradients import Inputs, scores
+from corrdp.nn.network import Network, OutputWeights, SensitivePath
+from corrdp.nn.query import GradientQuery, default_clips
+from corrdp.nn.residual import ClippedResidual, Softmax
+from corrdp.nn.trainer import minimise_network
+from corrdp.noise import NoiseSource, noise_source
+from corrdp.privacy.budget import PrivacyBudget
+from corrdp.privacy.budgets import PrivacyTarget
+from corrdp.privacy.certificate import Certificate
+from corrdp.privacy.declaration import Declaration
+from corrdp.records import Records, read_label, read_records
+from corrdp.schema import Label, Numeric, Schema
+from corrdp.verification import certify
+
+__all__ = ["CorrDPMLPClassifier", "CorrDPMLPRegressor"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+# steps of training without privacy
+PLAIN_STEPS = 200
+
+
+class _Network(BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: reading, planning, training, certificate, files."""
+
+    certificate_: Certificate | None
+
+    def __init__(
+        self,
+        schema: Schema | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        distances: DistanceChoice = "private",
+        adjacency: Adjacency = "feature",
+        epsilon_cap: float | None = None,
+        record_epsilon: float | None = None,
+        insensitive_epsilon: float | None = None,
+        records_per_person: int = 1,
+        hidden_layer_sizes: int | Sequence[int] = (16,),
+        activation: ActivationName = "tanh",
+        normalization: None = None,
+        sensitive_path: SensitivePath = "skip",
+        output_weights: OutputWeights = "fixed",
+        output_norm: float = 3.0,
+        initial_scale: float = 0.1,
+        residual_clip: float | None = None,
+        clips: float | Sequence[float] | None = None,
+        steps: int | None = None,
+        learning_rate: float | None = None,
+        scale: float | None = None,
+        budget: PrivacyBudget | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        checkpoint: str | Path | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.distances = distances
+        self.adjacency = adjacency
+        self.epsilon_cap = epsilon_cap
+        self.record_epsilon = record_epsilon
+        self.insensitive_epsilon = insensitive_epsilon
+        self.records_per_person = records_per_person
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.normalization = normalization
+        self.sensitive_path = sensitive_path
+        self.output_weights = output_weights
+        self.output_norm = output_norm
+        self.initial_scale = initial_scale
+        self.residual_clip = residual_clip
+        self.clips = clips
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.scale = scale
+        self.budget = budget
+        self.progress = progress
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+
+    def _check_schema(self, schema: Schema) -> None:
+        """The label of the schema must be of the estimator's kind."""
+        raise NotImplementedError
+
+    def _loss(self, schema: Schema) -> Loss:
+        raise NotImplementedError
+
+    def _exact_loss(self, schema: Schema) -> Loss:
+        """The loss without a clip, for training without privacy."""
+        raise NotImplementedError
+
+    def _outputs(self, schema: Schema) -> int:
+        return 1
+
+    def _class_weights(self, schema: Schema) -> tuple[float, ...] | None:
+        return None
+
+    def _scaled_label(self, label: NDArray[Any], schema: Schema) -> FloatArray:
+        return label.astype(np.float64)
+
+    def _network(self, schema: Schema) -> Network:
+        """The network on an encoder without a lattice."""
+        self._check_options()
+        scale = default_scale(len(schema.used)) if self.scale is None else self.scale
+        return Network(
+            Encoder(schema, scale),
+            _widths(self.hidden_layer_sizes),
+            self.activation,
+            self._outputs(schema),
+            self.sensitive_path,
+            self.output_weights,
+            self.output_norm,
+            self.initial_scale,
+        )
+
+    def _check_options(self) -> None:
+        if self.normalization is not None:
+            raise ConfigurationError(
+                f"normalization={self.normalization!r}: batch normalisation mixes records, so one "
+                "record moves every other's gradient and no bound holds; inputs are already "
+                "scaled by public bounds, leave it at None"
+            )
+
+    def _recipe(self, schema: Schema) -> NetworkRecipe:
+        clips = self.clips
+        if clips is None:
+            listed: tuple[float, ...] = ()
+        elif isinstance(clips, (int, float)):
+            listed = (float(clips),) * len(default_clips(self._network(schema)))
+        else:
+            listed = tuple(clips)
+        return NetworkRecipe(
+            self._network(schema),
+            self._loss(schema),
+            self._class_weights(schema),
+            listed,
+            self.steps,
+            self.learning_rate,
+        )
+
+    def _target(self) -> PrivacyTarget:
+        return PrivacyTarget(
+            float(self.epsilon),
+            self.delta,
+            self.adjacency,
+            self.epsilon_cap,
+            self.record_epsilon,
+            self.insensitive_epsilon,
+            self.records_per_person,
+        )
+
+    def _fit_table(self, X: Any, y: Any) -> None:
+        """Fit on a table with a schema."""
+        epsilon = check_epsilon(self.epsilon)
+        schema = self.schema
+        if not isinstance(schema, Schema):
+            raise ConfigurationError(
+                f"schema={type(schema).__name__}: pass a corrdp.Schema, for example Schema("
+                '{"age": Numeric(17, 90, role="insensitive"), ...}, Label("income", ["no", "yes"]))'
+            )
+        self._check_schema(schema)
+        source = noise_source(self.random_state)
+        records = read_records(X, schema)
+        raw = read_label(y, schema.label, records.size)
+        data = TrainingData(records, raw, self._scaled_label(raw, schema))
+        if math.isinf(epsilon):
+            self._fit_exact(records, data.scaled, schema, source)
+        else:
+            self._fit_private(data, (X, y), schema, source)
+        self.feature_names_in_ = np.array(list(schema.used), dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+
+    def _fit_private(
+        self, data: TrainingData, table: tuple[Any, Any], schema: Schema, source: NoiseSource
+    ) -> None:
+        size = data.records.size
+        if not self.delta * size <= 1:
+            raise ConfigurationError(
+                f"delta={self.delta:g} exceeds 1/n = {1 / size:.3g}: publishing a random "
+                "record would satisfy it; lower delta"
+            )
+        asked = distance_request(self.distances)
+        known = asked.known
+        if asked.publish:
+            known = estimate_distances(
+                schema,
+                *table,
+                source="published",
+                method="published",
+                resolution="assume-smooth",
+            )
+        if asked.estimate is not None and asked.estimate.resolution == "binned":
+            schema = schema.binned()
+        declaration = Declaration(schema, self._target(), size, known, source.seeded)
+        self.theta_, task, ledger = fit_network(
+            declaration,
+            self._recipe(schema),
+            data,
+            source,
+            estimate=asked.estimate,
+            budget=self.budget,
+            progress=self.progress,
+            checkpoint=None if self.checkpoint is None else Checkpoint(Path(self.checkpoint)),
+        )
+        self.certificate_ = certify(ledger)
+        self.network_ = task.table.query.network
+        self.n_iter_ = task.setup.plan.steps
+
+    def _fit_exact(
+        self, records: Records, label: FloatArray, schema: Schema, source: NoiseSource
+    ) -> None:
+        network = self._network(schema)
+        weights = self._class_weights(schema)
+        clips = (1e9,) * len(default_clips(network))
+        query = GradientQuery(network, self._exact_loss(schema), weights, clips)
+        inputs = Inputs.of(network.encoder.transform(records), network)
+        self.n_iter_ = PLAIN_STEPS if self.steps is None else self.steps
+        start = network.initial(source.child("start"))
+        self.theta_ = minimise_network(query, inputs, label, start, steps=self.n_iter_)
+        self.network_ = network
+        self.certificate_ = None
+
+    @property
+    def encoder_(self) -> Encoder:
+        """The encoder that the network reads records through."""
+        encoder: Encoder = self.network_.encoder
+        return encoder
+
+    def _restore(
+        self, theta: FloatArray, scale: float, feature_bits: int | None, steps: int
+    ) -> None:
+        """Attributes of a model that was read from a file."""
+        if not isinstance(self.schema, Schema):
+            raise ConfigurationError("a saved model has a schema")
+        network = self._network(self.schema)
+        self.network_ = replace(network, encoder=Encoder(self.schema, scale, feature_bits))
+        self.theta_ = self.network_.check_parameters(theta)
+        self.n_iter_ = steps
+        self.feature_names_in_ = np.array(list(self.schema.used), dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+
+    def _fit_plain(self, X: Any, y: Any, label: Label, target: FloatArray) -> None:
+        """scikit-learn's own contract: numbers in, no schema, no privacy."""
+        columns = {f"x{i}": _numeric(values) for i, values in enumerate(X.T)}
+        schema = Schema(columns, label)
+        self.plain_schema_ = schema
+        records = Records({name: X[:, i] for i, name in enumerate(columns)}, len(X))
+        self._fit_exact(records, target, schema, noise_source(self.random_state))
+
+    def _scores(self, X: Any) -> FloatArray:
+        """Scores t of new records, shape (n, outputs)."""
+        check_is_fitted(self)
+        if self.schema is None:
+            array = validate_data(self, X, reset=False, dtype=np.float64)
+            columns = {f"x{i}": values for i, values in enumerate(array.T)}
+            records = Records(columns, len(array))
+        else:
+            records = read_records(X, self.encoder_.schema)
+        design = self.encoder_.transform(records)
+        return scores(self.network_, self.theta_, Inputs.of(design, self.network_))
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model with its certificate as one JSON file, atomically.
+
+        Raises
+        ------
+        ConfigurationError
+            If the model has no schema.
+        """
+        from corrdp.model_file import save_model
+
+        if self.schema is None:
+            raise ConfigurationError("a model without a schema cannot be saved")
+        save_model(self, Path(path))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "theta_")
+
+
+def _widths(sizes: object) -> tuple[int, ...]:
+    if isinstance(sizes, (int, np.integer)) and not isinstance(sizes, bool):
+        return (int(sizes),)
+    if isinstance(sizes, Sequence) and not isinstance(sizes, str):
+        return tuple(sizes)
+    raise ConfigurationError(
+        f"hidden_layer_sizes={sizes!r} must be a whole number or a sequence of them"
+    )
+
+
+def _numeric(values: FloatArray) -> Numeric:
+    """Bounds from the data themselves: only for training without privacy."""
+    low, high = float(values.min()), float(values.max())
+    return Numeric(low, high) if low < high else Numeric(low - 0.5, low + 0.5)
+
+
+class CorrDPMLPClassifier(ClassifierMixin, _Network):  # type: ignore[misc]
+    """A neural network for two or more classes under CorrDP (THEORY T12).
+
+    Sensitive columns enter by a linear skip, all others through the hidden layers. A change of
+    the sensitive columns then moves the residual alone, which is what makes the noise small.
+
+    Parameters
+    ----------
+    schema, epsilon, delta, distances, adjacency, epsilon_cap, record_epsilon, insensitive_epsilon
+        As in :class:`corrdp.CorrDPLogisticRegression`.
+    records_per_person, class_weight, budget, progress, random_state
+        As in :class:`corrdp.CorrDPLogisticRegression`.
+    hidden_layer_sizes : int or sequence of int
+        Widths. One layer has the tightest certificate; deeper nets gain only up to 1/max d.
+    activation : {"tanh", "sigmoid", "softplus", "relu"}
+    normalization : None
+        Batch normalisation is refused: it mixes records.
+    sensitive_path : {"skip", "hidden"}
+        ``"hidden"`` costs 2 to 8 times the noise. Where every column is sensitive all are hidden.
+    output_weights : {"fixed", "trained"}
+        ``"fixed"``: ±output_norm/√H with public signs.
+    output_norm, initial_scale : float
+        Norm of the output weights; standard deviation of the public random start.
+    residual_clip : float, optional
+        The residual is clipped to ±it, in (0, 1], two classes only. Default: ½ where everything
+        is sensitive (it halves what a whole record can do), else 1.
+    clips : float or sequence of float, optional
+        Clip of the signal per hidden layer, and of the hidden values at trained output weights.
+    steps, learning_rate, scale : optional
+        Overrides of the data-free defaults.
+    checkpoint : path, optional
+        Where an interrupted fit leaves its ledger and iterates; the next fit with the same
+        parameters and table goes on from there and is certified as one run. Keep one copy.
+
+    Attributes
+    ----------
+    classes_ : array of shape (C,)
+        In the order of the schema's label levels.
+    network_ : Network, theta_ : array
+        The network and its flat parameters.
+    certificate_ : Certificate or None
+        What is guaranteed; None with ``epsilon=inf``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from corrdp.schema import Schema, Numeric, Categorical, Label
+    >>> schema = Schema(
+    ...     {"x": Numeric(0, 1, role="insensitive"), "s": Categorical(["a", "b"])},
+    ...     Label("y", [0, 1], role="insensitive"),
+    ... )
+    >>> rng = np.random.default_rng(0)
+    >>> X = {"x": rng.random(5000), "s": rng.choice(["a", "b"], 5000)}
+    >>> y = (X["x"] + 0.1 * rng.normal(size=5000) > 0.5).astype(int)
+    >>> model = CorrDPMLPClassifier(schema, distances={"x": 0.1, "y": 0.1})
+    >>> bool(model.fit(X, y).score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        schema: Schema | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        distances: DistanceChoice = "private",
+        adjacency: Adjacency = "feature",
+        epsilon_cap: float | None = None,
+        record_epsilon: float | None = None,
+        insensitive_epsilon: float | None = None,
+        records_per_person: int = 1,
+        class_weight: Mapping[Any, float] | None = None,
+        hidden_layer_sizes: int | Sequence[int] = (16,),
+        activation: ActivationName = "tanh",
+        normalization: None = None,
+        sensitive_path: SensitivePath = "skip",
+        output_weights: OutputWeights = "fixed",
+        output_norm: float = 3.0,
+        initial_scale: float = 0.1,
+        residual_clip: float | None = None,
+        clips: float | Sequence[float] | None = None,
+        steps: int | None = None,
+        learning_rate: float | None = None,
+        scale: float | None = None,
+        budget: PrivacyBudget | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        checkpoint: str | Path | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            distances=distances,
+            adjacency=adjacency,
+            epsilon_cap=epsilon_cap,
+            record_epsilon=record_epsilon,
+            insensitive_epsilon=insensitive_epsilon,
+            records_per_person=records_per_person,
+            hidden_layer_sizes=hidden_layer_sizes,
+            activation=activation,
+            normalization=normalization,
+            sensitive_path=sensitive_path,
+            output_weights=output_weights,
+            output_norm=output_norm,
+            initial_scale=initial_scale,
+            residual_clip=residual_clip,
+            clips=clips,
+            steps=steps,
+            learning_rate=learning_rate,
+            scale=scale,
+            budget=budget,
+            progress=progress,
+            checkpoint=checkpoint,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any) -> CorrDPMLPClassifier:
+        """Train on a table.
+
+        Parameters
+        ----------
+        X : DataFrame (pandas, Polars, PyArrow), mapping of columns or array of shape (n, columns)
+        y : array of shape (n,)
+            Classes as the schema declares them.
+
+        Raises
+        ------
+        ConfigurationError, DataError
+            Before anything is spent.
+        BudgetExceededError
+            If ``budget`` has too little left; nothing was drawn.
+        """
+        if self.schema is not None:
+            self._fit_table(X, y)
+            self.classes_ = np.array(self.schema.label.levels)
+            return self
+        require_infinite(self.epsilon)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "Classifier can't train when only one class is present: y holds 1 class"
+            )
+        label = Label("y", tuple(range(len(self.classes_))))
+        self._fit_plain(X, y, label, codes.astype(np.float64))
+        return self
+
+    def _restore(
+        self, theta: FloatArray, scale: float, feature_bits: int | None, steps: int
+    ) -> None:
+        super()._restore(theta, scale, feature_bits, steps)
+        self.classes_ = np.array(self.encoder_.schema.label.levels)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Scores: shape (n,) for two classes (positive means the second), else (n, C)."""
+        score = self._scores(X)
+        return score[:, 0] if score.shape[1] == 1 else score
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities, shape (n, C), in the order of ``classes_``."""
+        score = self._scores(X)
+        if score.shape[1] == 1:
+            positive = 1.0 + Logistic().residual(score[:, 0], np.array(1.0))
+            return np.column_stack([1.0 - positive, positive])
+        likely: FloatArray = np.exp(score - score.max(axis=1, keepdims=True))
+        likely /= likely.sum(axis=1, keepdims=True)
+        return likely
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class, shape (n,)."""
+        score = self._scores(X)
+        best = score.argmax(axis=1) if score.shape[1] > 1 else (score[:, 0] > 0).astype(np.int64)
+        classes: NDArray[Any] = self.classes_[best]
+        return classes
+
+    def _check_schema(self, schema: Schema) -> None:
+        if schema.label.is_numeric:
+            raise ConfigurationError(
+                f"label {schema.label.name!r} is a number; a classifier needs Label(name, "
+                "[class, class, ...])"
+            )
+
+    def _outputs(self, schema: Schema) -> int:
+        classes = len(schema.label.names)
+        return 1 if classes == 2 else classes
+
+    def _loss(self, schema: Schema) -> Loss:
+        if self._outputs(schema) > 1:
+            if self.residual_clip is not None:
+                raise ConfigurationError(
+                    f"residual_clip={self.residual_clip!r} is for two classes; use clips="
+                )
+            return Softmax()
+        sensitive = set(schema.names("sensitive")) == set(schema.used)
+        everything = sensitive and schema.label.role == "sensitive"
+        clip = self.residual_clip
+        if clip is None:
+            clip = 0.5 if everything else 1.0
+        return ClippedResidual(clip)
+
+    def _exact_loss(self, schema: Schema) -> Loss:
+        return Logistic() if self._outputs(schema) == 1 else Softmax()
+
+    def _class_weights(self, schema: Schema) -> tuple[float, ...] | None:
+        if self.class_weight is None:
+            return None
+        names = np.array(schema.label.names) if self.schema is not None else self.classes_
+        return weights_of(self.class_weight, names)
+
+
+class CorrDPMLPRegressor(RegressorMixin, _Network):  # type: ignore[misc]
+    """A neural network for a number under CorrDP (THEORY T12): squared loss, clipped residual.
+
+    The label is scaled to [−1, 1] by its public bounds and the residual clipped to
+    ``residual_clip`` there, which makes the loss a Huber loss. Parameters and attributes are those
+    of :class:`CorrDPMLPClassifier` without the classes.
+    """
+
+    def __init__(
+        self,
+        schema: Schema | None = None,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        distances: DistanceChoice = "private",
+        adjacency: Adjacency = "feature",
+        epsilon_cap: float | None = None,
+        record_epsilon: float | None = None,
+        insensitive_epsilon: float | None = None,
+        records_per_person: int = 1,
+        hidden_layer_sizes: int | Sequence[int] = (16,),
+        activation: ActivationName = "tanh",
+        normalization: None = None,
+        sensitive_path: SensitivePath = "skip",
+        output_weights: OutputWeights = "fixed",
+        output_norm: float = 1.0,
+        initial_scale: float = 0.1,
+        residual_clip: float = 0.3,
+        clips: float | Sequence[float] | None = None,
+        steps: int | None = None,
+        learning_rate: float | None = None,
+        scale: float | None = None,
+        budget: PrivacyBudget | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        checkpoint: str | Path | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        super().__init__(
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            distances=distances,
+            adjacency=adjacency,
+            epsilon_cap=epsilon_cap,
+            record_epsilon=record_epsilon,
+            insensitive_epsilon=insensitive_epsilon,
+            records_per_person=records_per_person,
+            hidden_layer_sizes=hidden_layer_sizes,
+            activation=activation,
+            normalization=normalization,
+            sensitive_path=sensitive_path,
+            output_weights=output_weights,
+            output_norm=output_norm,
+            initial_scale=initial_scale,
+            residual_clip=residual_clip,
+            clips=clips,
+            steps=steps,
+            learning_rate=learning_rate,
+            scale=scale,
+            budget=budget,
+            progress=progress,
+            checkpoint=checkpoint,
+            random_state=random_state,
+        )
+
+    def fit(self, X: Any, y: Any) -> CorrDPMLPRegressor:
+        """Train on a table; ``y`` is clamped to the label's public bounds.
+
+        Raises
+        ------
+        ConfigurationError, DataError
+            Before anything is spent.
+        BudgetExceededError
+            If ``budget`` has too little left; nothing was drawn.
+        """
+        if self.schema is not None:
+            self._fit_table(X, y)
+            return self
+        require_infinite(self.epsilon)
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64)
+        bounds = _numeric(y)
+        label = Label("y", low=bounds.low, high=bounds.high)
+        middle, half = 0.5 * (bounds.low + bounds.high), 0.5 * (bounds.high - bounds.low)
+        self._fit_plain(X, y, label, (y - middle) / half)
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predictions in the label's unit, shape (n,)."""
+        score = self._scores(X)[:, 0]
+        low, high = self.encoder_.schema.label.bounds
+        return low + (high - low) * (score + 1.0) / 2.0
+
+    def _check_schema(self, schema: Schema) -> None:
+        if not schema.label.is_numeric:
+            raise ConfigurationError(
+                f"label {schema.label.name!r} has classes; regression needs "
+                "Label(name, low=..., high=...)"
+            )
+
+    def _loss(self, schema: Schema) -> Loss:
+        return Squared(float(self.residual_clip or math.nan), 2.0)
+
+    def _exact_loss(self, schema: Schema) -> Loss:
+        return Squared(math.inf, 2.0)
+
+    def _scaled_label(self, label: NDArray[Any], schema: Schema) -> FloatArray:
+        low, high = schema.label.bounds
+        scaled: FloatArray = 2.0 * (label - low) / (high - low) - 1.0
+        return scaled

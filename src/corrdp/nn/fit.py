@@ -1,0 +1,349 @@
+"""One private training run of a network: from a declaration and records to a ledger.
+
+The order is the guarantee, as for linear models: budgets are fixed and written to the ledger, then
+noise is drawn, then what came out is written. A run can be interrupted: its checkpoint holds the
+ledger so far and the released iterates, and the resumed run is certified as one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corrdp.allocation import allocate
+from corrdp.distance import EstimateSettings
+from corrdp.encoding import Encoder
+from corrdp.erm.fit import TrainingData
+from corrdp.erm.losses import Loss
+from corrdp.errors import ConfigurationError, VerificationError
+from corrdp.files import write_text
+from corrdp.nn.account import (
+    NetworkSetup,
+    budget_entry,
+    decode_single,
+    encode_single,
+    largest_noise,
+    release_entry,
+)
+from corrdp.nn.gradients import Inputs
+from corrdp.nn.network import Network, NetworkLattice
+from corrdp.nn.query import GradientQuery
+from corrdp.nn.sensitivity import NetworkSensitivity
+from corrdp.nn.trainer import NetworkPlan, NetworkRun, Progress, averaged, train_network
+from corrdp.noise import NoiseSource
+from corrdp.privacy.budget import Charge, PrivacyBudget
+from corrdp.privacy.budgets import KindBudget
+from corrdp.privacy.certificate import SamplerUse, certified_loss
+from corrdp.privacy.declaration import Declaration
+from corrdp.privacy.estimate import (
+    check_affordable,
+    declaration_of,
+    plan_of,
+    release_distances,
+)
+from corrdp.privacy.ledger import Ledger, decode_array, digest, encode_array
+
+__all__ = ["Checkpoint", "NetworkRecipe", "NetworkTask", "fit_network"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+# Finest first: the first whose sampler slack fits into the reserve is taken.
+LATTICES = tuple(
+    NetworkLattice(*bits)
+    for bits in [(7, 9, 8), (7, 8, 7), (6, 7, 7), (6, 6, 6), (5, 5, 5), (4, 4, 4)]
+)
+SKIP_RADIUS = 20.0
+STEPS_MIN, STEPS_MAX = 40, 300
+# Steps and rate are near the best of a grid on the real data sets (benchmarks/networks.py).
+REACH, RATE = 60.0, 20.0
+CHECKPOINT_EVERY = 10
+
+
+@dataclass(frozen=True, repr=False)
+class NetworkTask:
+    """A prepared run: nothing has been drawn yet."""
+
+    declaration: Declaration
+    budgets: tuple[KindBudget, ...]
+    setup: NetworkSetup
+    table: NetworkSensitivity
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder that the mechanism uses."""
+        return self.table.query.network.encoder
+
+
+@dataclass(frozen=True)
+class NetworkRecipe:
+    """What is trained, apart from the data and its declaration.
+
+    Attributes
+    ----------
+    shape : Network
+        Its encoder is replaced by the declaration's.
+    loss : Loss
+    class_weights : tuple of float, optional
+    clips : tuple of float
+        Empty for the defaults.
+    steps, learning_rate : optional
+        What the user fixed of the plan.
+    """
+
+    shape: Network
+    loss: Loss
+    class_weights: tuple[float, ...] | None = None
+    clips: tuple[float, ...] = ()
+    steps: int | None = None
+    learning_rate: float | None = None
+
+    def prepare(self, declaration: Declaration) -> NetworkTask:
+        """Fix everything that the guarantee rests on, from public numbers alone.
+
+        Raises
+        ------
+        ConfigurationError
+            If the sampler's slack does not fit into the reserved share of some kind's loss.
+        """
+        problem = ""
+        for lattice in LATTICES:
+            task = self._on(lattice, declaration)
+            problem = _slack_problem(task)
+            if not problem:
+                return task
+        raise ConfigurationError(problem)
+
+    def _on(self, lattice: NetworkLattice, declaration: Declaration) -> NetworkTask:
+        scale = self.shape.encoder.scale
+        encoder = Encoder(declaration.schema, scale, lattice.feature_bits)
+        network = replace(self.shape, encoder=encoder)
+        query = GradientQuery(network, self.loss, self.class_weights, self.clips, lattice)
+        rows = declaration.target.records_per_person
+        table = NetworkSensitivity(query, declaration.kinds, rows)
+        budgets = declaration.budgets()
+        budget = np.array([one.mu_squared for one in budgets])
+        plan = self._plan(table, budget, declaration.n)
+        limit = largest_noise(table, budget, plan.steps, plan.skip_radius) / lattice.spacing
+        setup = NetworkSetup(
+            scale,
+            network.to_dict(),
+            self.loss,
+            query.class_weights,
+            query.clips,
+            lattice,
+            plan,
+            limit,
+        )
+        return NetworkTask(declaration, budgets, setup, table)
+
+    def _plan(self, table: NetworkSensitivity, budget: FloatArray, records: int) -> NetworkPlan:
+        """Steps grow as the inverse of one step's noise; the rate keeps η·B² fixed."""
+        network = table.query.network
+        steps = self.steps
+        if steps is None:
+            noise = single_step_noise(table, budget, records)
+            relative = noise / (network.output_norm * network.encoder.norm_bound)
+            steps = int(np.clip(round(REACH / max(relative, 1e-12)), STEPS_MIN, STEPS_MAX))
+        rate = self.learning_rate
+        if rate is None:
+            rate = RATE / network.output_norm**2
+        later = steps // 2 if steps < 2 else (3 * steps) // 4
+        return NetworkPlan(steps, float(rate), SKIP_RADIUS, later)
+
+
+def single_step_noise(table: NetworkSensitivity, budget: FloatArray, records: int) -> float:
+    """√V: noise norm on the mean gradient if one step spent the whole budget."""
+    dimensions = table.query.network.dimensions
+    noise = allocate(table.largest(SKIP_RADIUS), budget, dimensions, tolerance=1e-3)
+    return math.sqrt(noise.total_variance) / records
+
+
+def _slack_problem(task: NetworkTask) -> str:
+    """Why the sampler would use more than the reserve (THEORY T14), or an empty text."""
+    samplers = [task.setup.sampler(task.table.query.network.dimension)]
+    estimate = task.declaration.estimate
+    if estimate is not None:
+        samplers.append(SamplerUse(estimate.draws, estimate.largest_sigma, steps=1))
+    for budget in task.budgets:
+        if not np.isfinite(budget.mu_squared):
+            continue
+        mus = [math.sqrt(budget.mu_squared)]
+        if estimate is not None:
+            mus.append(math.sqrt(estimate.mu_squared[budget.kind.name]))
+        if not certified_loss(mus, samplers, budget.delta) <= budget.epsilon:
+            return (
+                f"the loss allowed for {budget.kind.name!r} (epsilon {budget.epsilon:g}) leaves no "
+                "room for the sampler's finite precision; allow more, or take fewer steps or units"
+            )
+    return ""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A file that an interrupted run is continued from.
+
+    Whoever continues two copies of it draws two different continuations, which is a second
+    release that no ledger counts: keep one copy.
+    """
+
+    path: Path
+
+    def write(self, ledger: Ledger, run: NetworkRun) -> None:
+        """Ledger and released iterates, atomically."""
+        body = {
+            "ledger": ledger.to_list(),
+            "iterates": encode_single(run.iterates),
+            "sigma": encode_array(run.sigma),
+        }
+        write_text(self.path, json.dumps({**body, "digest": digest(body)}, allow_nan=False))
+
+    def read(self) -> tuple[Ledger, NetworkRun] | None:
+        """What was written, or None where there is no file.
+
+        Raises
+        ------
+        VerificationError
+            If the file is damaged.
+        """
+        if not self.path.is_file():
+            return None
+        try:
+            body = json.loads(self.path.read_text(encoding="utf-8"))
+            recorded = body.pop("digest")
+            if recorded != digest(body):
+                raise VerificationError(f"{self.path}: the checkpoint was changed (digest)")
+            run = NetworkRun(decode_single(body["iterates"]), decode_array(body["sigma"]))
+            return Ledger.from_list(body["ledger"]), run
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise VerificationError(f"{self.path}: not a checkpoint ({error})") from None
+
+    def remove(self) -> None:
+        """Forget a finished run."""
+        self.path.unlink(missing_ok=True)
+
+
+def fit_network(
+    declaration: Declaration,
+    recipe: NetworkRecipe,
+    data: TrainingData,
+    noise: NoiseSource,
+    *,
+    estimate: EstimateSettings | None = None,
+    budget: PrivacyBudget | None = None,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> tuple[FloatArray, NetworkTask, Ledger]:
+    """Estimate distances if asked to, train, and return (parameters, task, ledger).
+
+    Raises
+    ------
+    BudgetExceededError
+        If ``budget`` has too little left; then nothing was drawn.
+    ConfigurationError
+        If some kind's loss leaves no room, or the checkpoint is of another run.
+    """
+    saved = None if checkpoint is None else checkpoint.read()
+    if saved is None:
+        task, ledger = _begin(declaration, recipe, data, noise, estimate, budget)
+        run = None
+    else:
+        ledger, run = saved
+        task = _resumed(declaration, recipe, ledger)
+    state = _State(checkpoint, ledger)
+    table, plan = task.table, task.setup.plan
+    inputs = Inputs.of(task.encoder.transform(data.records), table.query.network)
+    step_budget = np.array([one.mu_squared for one in task.budgets]) / plan.steps
+    try:
+        run = train_network(
+            inputs,
+            data.scaled,
+            table,
+            step_budget,
+            plan,
+            noise,
+            task.setup.max_scale,
+            start=run,
+            progress=progress,
+            keep=state.keep,
+        )
+    except BaseException:
+        state.save()
+        raise
+    if checkpoint is not None:
+        checkpoint.remove()
+    ledger = ledger.append("network-release", release_entry(run, plan))
+    return averaged(run.iterates, plan), task, ledger
+
+
+def _begin(
+    declaration: Declaration,
+    recipe: NetworkRecipe,
+    data: TrainingData,
+    noise: NoiseSource,
+    estimate: EstimateSettings | None,
+    budget: PrivacyBudget | None,
+) -> tuple[NetworkTask, Ledger]:
+    """Charge, estimate the distances where asked to, and fix the training's budget."""
+    ledger = Ledger().append("declaration", declaration.to_entry())
+    task = recipe.prepare(declaration)
+    if estimate is not None:
+        plan = plan_of(declaration, estimate)
+        recipe.prepare(check_affordable(declaration, plan))
+    if budget is not None:
+        budget.charge(_charge(task, adaptive=estimate is not None))
+    if estimate is not None:
+        declaration, ledger = release_distances(
+            declaration, plan, data.records, data.label, noise.child("distances"), ledger
+        )
+        task = recipe.prepare(declaration)
+    return task, ledger.append("network-budget", budget_entry(task.setup, task.budgets))
+
+
+def _resumed(declaration: Declaration, recipe: NetworkRecipe, ledger: Ledger) -> NetworkTask:
+    """The task of an interrupted run; declaration and plan must be the same."""
+    same = _content(ledger.one("declaration")) == json.loads(json.dumps(declaration.to_entry()))
+    task = recipe.prepare(declaration_of(ledger)) if same else None
+    if task is None or _content(ledger.one("network-budget")) != json.loads(
+        json.dumps(budget_entry(task.setup, task.budgets))
+    ):
+        raise ConfigurationError(
+            "the checkpoint belongs to another run (schema, target, number of records or plan "
+            "differ); name another file or delete it"
+        )
+    return task
+
+
+def _content(entry: Any) -> dict[str, Any]:
+    return {k: v for k, v in entry.items() if k not in ("type", "previous", "digest")}
+
+
+def _charge(task: NetworkTask, *, adaptive: bool) -> Charge:
+    """What a run takes from a shared budget."""
+    target = task.declaration.target
+    charge = Charge.of("fit", target.epsilon, target.delta, task.budgets)
+    return replace(charge, distances={}, mu_squared={}, adaptive=True) if adaptive else charge
+
+
+class _State:
+    """The latest released iterates, written every few steps and when a run is interrupted."""
+
+    def __init__(self, checkpoint: Checkpoint | None, ledger: Ledger) -> None:
+        self.checkpoint, self.ledger = checkpoint, ledger
+        self.run: NetworkRun | None = None
+
+    def keep(self, run: NetworkRun) -> None:
+        """Called after every step."""
+        self.run = run
+        if len(run.sigma) % CHECKPOINT_EVERY == 0:
+            self.save()
+
+    def save(self) -> None:
+        """Write what there is."""
+        if self.checkpoint is not None and self.run is not None:
+            self.checkpoint.write(self.ledger, self.run)
