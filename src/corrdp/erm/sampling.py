@@ -36,7 +36,7 @@ __all__ = [
 FloatArray: TypeAlias = NDArray[np.float64]
 
 # Presence of a full-batch step above which sampling starts to cost noise (THEORY T7).
-FULL_BATCH_PRESENCE = 0.2
+FULL_BATCH_PRESENCE = 0.05
 SEARCH_STEPS = 8
 
 
@@ -83,7 +83,7 @@ def with_presence(rows: FloatArray, presence: FloatArray) -> FloatArray:
 
 
 def default_rate(table: SensitivityTable, budget: FloatArray, radius: float, steps: int) -> float:
-    """q = min(1, c_run/(.2·√T)), c_run the presence of a full-batch run with these budgets."""
+    """q = min(1, c_run/(.05·√T)), c_run the presence of a full-batch run with these budgets."""
     noise = allocate(table.supremum(radius), budget, table.encoder.dimensions, tolerance=1e-3)
     with np.errstate(divide="ignore"):
         weight = np.where(noise.sigma > 0, 1.0 / noise.sigma**2, 0.0)
