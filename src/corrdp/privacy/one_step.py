@@ -45,7 +45,10 @@ def hockey_stick(e: Floats, q: float, c: float, a: float) -> tuple[Floats, Float
         else:
             x, absent = _threshold(e, x, q, c, a)
             value = q * (absent * _mills_gap(x, c) + (1 - absent) * _mills_gap(x, a))
-        error = 40 * _EPS * (8 + x * x + (0.0 if far else c * c) + a * (1 + np.abs(x)))
+        # rounding moves x and the summands; left of 0 that changes H by multiples of φ(x) only
+        share = np.exp(-0.5 * np.minimum(x, 0.0) ** 2)
+        moved = x * x + (0.0 if far else c * c) + a * (1 + np.abs(x))
+        error = 80 * _EPS * (8 + share * moved)
     small = value < _LEAST_VALUE
     return np.maximum(value, _LEAST_VALUE), np.where(small, 1.0, np.minimum(error, 1.0))
 

@@ -28,7 +28,9 @@ Floats = NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _LEAST_CHANGE = 1e-100  # smaller ones are raised to this
 _NODES = 7  # changes at which calibration first looks
-_AIM, _CLOSE = 0.997, 0.99  # share of the target that calibration aims at, and accepts
+# shares of the target that calibration aims at and accepts; the room above lets a change that is
+# computed again, and comes out a rounding error smaller, meet the target on a shifted grid too
+_CLOSE, _AIM, _MOST = 0.99, 0.995, 0.999
 
 
 def profile(
@@ -174,7 +176,7 @@ def _largest_changes(
         return composed_epsilon(q, c, change, steps, delta, 2 * GRID)
 
     out = np.full(wanted.shape, full)
-    tight = wanted < certified(full)
+    tight = _MOST * wanted < certified(full)
     if tight.any():
         changes, values = _nodes(rough, full, float(wanted[0]))
         out[tight] = [_refine(certified, changes, values, float(t)) for t in wanted[tight]]
@@ -214,17 +216,18 @@ def _refine(
     best = 0.0
     for _ in range(40):
         value = certified(change)
-        if value <= target:
+        meets = value <= _MOST * target
+        if meets:
             best = max(best, change)
             if value >= _CLOSE * target:
                 break
-        low, high = (max(low, change), high) if value <= target else (low, min(high, change))
+        low, high = (max(low, change), high) if meets else (low, min(high, change))
         if high <= low * (1 + 1e-9):
             break
         proposal = change * (_AIM * target / value) ** slope if value > 0 else 0.0
         change = proposal if low < proposal < high else math.sqrt(low * high)
     while best == 0:
-        best = low if certified(low) <= target else 0.0
+        best = low if certified(low) <= _MOST * target else 0.0
         low *= 0.999
     return best
 
