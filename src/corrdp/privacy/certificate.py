@@ -238,6 +238,17 @@ class Certificate:
 
         return certificate_text(self)
 
+    def _repr_html_(self) -> str:
+        from corrdp.report.inline import certificate_html
+
+        return certificate_html(self)
+
+    def to_markdown(self) -> str:
+        """Sentences, table and assumptions as Markdown, names escaped."""
+        from corrdp.report.inline import certificate_markdown
+
+        return certificate_markdown(self)
+
     def claims(self) -> dict[str, Any]:
         """Everything but ledger and digest, as plain JSON values."""
         return {
