@@ -20,9 +20,10 @@ from corrdp.encoding import Encoder
 from corrdp.erm.losses import Loss, loss_from_dict
 from corrdp.erm.optimiser import Run, averaged
 from corrdp.erm.plan import TrainingPlan
+from corrdp.erm.published import Calibration, noise_problems, published_account, standard_noise
 from corrdp.erm.sampling import SampledBudgets, floor_targets, sampled_targets, with_presence
 from corrdp.erm.sensitivity import SensitivityTable
-from corrdp.errors import CorrDPError, VerificationError
+from corrdp.errors import ConfigurationError, CorrDPError, VerificationError
 from corrdp.neighbours import NeighbourKind
 from corrdp.noise import Lattice
 from corrdp.privacy.budgets import KindBudget
@@ -65,6 +66,8 @@ class LinearSetup:
         Largest noise in lattice units that the sampler's slack is reserved for.
     sampling : SampledBudgets, optional
         Set for Poisson-sampled steps.
+    base_noise : float, optional
+        Set for the published calibration: σ of a step on sensitive coordinates (THEORY T8).
     """
 
     scale: float
@@ -74,6 +77,16 @@ class LinearSetup:
     plan: TrainingPlan
     max_scale: float
     sampling: SampledBudgets | None = None
+    base_noise: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.base_noise is not None and not 0 < self.base_noise < math.inf:
+            raise ConfigurationError(f"base_noise={self.base_noise!r} must be positive and finite")
+
+    @property
+    def calibration(self) -> Calibration:
+        """Whether noise was allocated by budgets or fixed by the published rule."""
+        return "optimal" if self.base_noise is None else "published"
 
     def table(self, declaration: Declaration) -> SensitivityTable:
         """The sensitivity table of all kinds."""
@@ -127,6 +140,8 @@ def budget_entry(setup: LinearSetup, budgets: Sequence[KindBudget]) -> dict[str,
         "plan": asdict(setup.plan),
         "max_scale": setup.max_scale,
         "sampling": None if setup.sampling is None else asdict(setup.sampling),
+        "calibration": setup.calibration,
+        "base_noise": setup.base_noise,
         "kinds": [
             {
                 "name": budget.kind.name,
@@ -152,6 +167,9 @@ def read_setup(entry: Mapping[str, Any]) -> LinearSetup:
     """The setup that a ``linear-budget`` entry describes."""
     try:
         weights = entry["class_weights"]
+        base = entry["base_noise"]
+        if entry["calibration"] != ("optimal" if base is None else "published"):
+            raise ConfigurationError(f"calibration {entry['calibration']!r} does not fit its noise")
         return LinearSetup(
             decode_number(entry["scale"]),
             loss_from_dict(entry["loss"]),
@@ -160,6 +178,7 @@ def read_setup(entry: Mapping[str, Any]) -> LinearSetup:
             TrainingPlan(**entry["plan"]),
             decode_number(entry["max_scale"]),
             None if entry["sampling"] is None else SampledBudgets(**entry["sampling"]),
+            None if base is None else decode_number(base),
         )
     except (KeyError, TypeError, CorrDPError) as error:
         raise VerificationError(f"the training entry is damaged: {error}") from None
@@ -194,6 +213,8 @@ def _account(
             f"the ledger fixed {shape[0]} steps and holds {len(sigma)}; steps were added or removed"
         )
     problems = _model_problems(setup, iterates, sigma, decode_array(after["coefficients"]))
+    if setup.base_noise is not None:
+        return _published_account(declaration, setup, table, sigma, problems)
     use = step_use(table, iterates, sigma)
     if setup.sampling is not None:
         return _sampled_account(declaration, setup, table, use, sigma, problems)
@@ -206,6 +227,26 @@ def _account(
     fixed = np.where(exceeded, np.maximum(fixed, spent), fixed)
     mus = guaranteed_mu(kinds, fixed, table.infimum, table.supremum(setup.plan.radius))
     return ReleaseAccount("linear-release", run, mus, setup.sampler(table.encoder), tuple(problems))
+
+
+def _published_account(
+    declaration: Declaration,
+    setup: LinearSetup,
+    table: SensitivityTable,
+    sigma: FloatArray,
+    problems: list[str],
+) -> ReleaseAccount:
+    """Account of fixed noise: what it certifies over the whole ball (THEORY T4, T8)."""
+    steps, sampler = setup.plan.steps, setup.sampler(table.encoder)
+    rate = None if setup.sampling is None else setup.sampling.rate
+
+    def standard() -> float:
+        return standard_noise(declaration, declaration.budgets(), table, steps, rate)
+
+    base = math.nan if setup.base_noise is None else setup.base_noise
+    found, reached = noise_problems(table, declaration, sigma, base, standard)
+    account = published_account(declaration, table, setup.plan, reached, sampler, rate)
+    return replace(account, problems=(*problems, *found, *account.problems))
 
 
 def _sampled_account(

@@ -24,7 +24,16 @@ from corrdp.erm.account import (
 )
 from corrdp.erm.losses import Loss
 from corrdp.erm.optimiser import Progress, averaged, train
-from corrdp.erm.plan import TrainingPlan, default_plan
+from corrdp.erm.plan import TrainingPlan, default_plan, single_step_noise
+from corrdp.erm.published import (
+    Calibration,
+    block_noise,
+    known_distances,
+    least_distances,
+    published_account,
+    published_sampling,
+    standard_noise,
+)
 from corrdp.erm.sampling import (
     FULL_BATCH_PRESENCE,
     SampledBudgets,
@@ -63,8 +72,14 @@ class PlanRequest:
     scale: float | None = None
     solver: Solver = "gradient"
     sample_rate: float | None = None
+    calibration: Calibration = "optimal"
 
     def __post_init__(self) -> None:
+        if self.calibration not in get_args(Calibration):
+            raise ConfigurationError(
+                f"calibration={self.calibration!r} is unknown; use one of "
+                f"{', '.join(get_args(Calibration))}"
+            )
         if self.solver not in get_args(Solver):
             raise ConfigurationError(
                 f"solver={self.solver!r} is unknown; use one of {', '.join(get_args(Solver))}"
@@ -101,6 +116,15 @@ class LinearTask:
         """The training plan."""
         return self.setup.plan
 
+    @property
+    def fixed_noise(self) -> FloatArray | None:
+        """σ per block of the published calibration; None where steps are allocated."""
+        base = self.setup.base_noise
+        if base is None:
+            return None
+        table = self.setup.table(self.declaration)
+        return block_noise(table, base, known_distances(self.declaration))
+
 
 def default_scale(columns: int) -> float:
     """1/√J: encoded records then have norm about one."""
@@ -129,23 +153,73 @@ def prepare(
     if request.solver == "sgd":
         # the number of steps enters the accountant, so it must not follow a released distance
         budget = np.array([one.fixed for one in budgets])
-    plan = default_plan(
-        table,
-        budget,
-        declaration.n,
-        steps=request.steps,
-        learning_rate=request.learning_rate,
-        radius=request.radius,
-        alpha=request.alpha,
-    )
+    plan = plan_training(declaration, table, budget, request)
+    if request.calibration == "published":
+        setup = plan_published(
+            declaration, LinearSetup(scale, loss, class_weights, lattice, plan, 0.0), request
+        )
+        return LinearTask(declaration, budgets, setup)
     sampling = None
     if request.solver == "sgd":
-        sampling = plan_sampling(declaration, table, budgets, budget, plan, request.sample_rate)
+        sampling = plan_sampling(declaration, table, budgets, budget, plan, request)
     scale_limit = largest_noise(table, budget, plan, sampling) / lattice.spacing
     setup = LinearSetup(scale, loss, class_weights, lattice, plan, scale_limit, sampling)
     task = LinearTask(declaration, budgets, setup)
     check_slack(task)
     return task
+
+
+def plan_training(
+    declaration: Declaration, table: SensitivityTable, budget: FloatArray, request: PlanRequest
+) -> TrainingPlan:
+    """Steps, rate, radius and penalty from public numbers; see :func:`default_plan`."""
+
+    def plan(budget: FloatArray) -> TrainingPlan:
+        return default_plan(
+            table,
+            budget,
+            declaration.n,
+            steps=request.steps,
+            learning_rate=request.learning_rate,
+            radius=request.radius,
+            alpha=request.alpha,
+        )
+
+    found = plan(budget)
+    if request.calibration == "optimal":
+        return found
+    # budgets that would need as much noise as the published rule adds
+    needed = single_step_noise(table, budget, found.radius, declaration.n)
+    base = standard_noise(declaration, declaration.budgets(), table, 1)
+    noise = block_noise(table, base, least_distances(declaration))
+    added = math.sqrt(float(table.encoder.dimensions @ noise**2)) / declaration.n
+    return plan(budget * (needed / added) ** 2)
+
+
+def plan_published(
+    declaration: Declaration, setup: LinearSetup, request: PlanRequest
+) -> LinearSetup:
+    """Noise, and for sampled steps rate, presence and changes, of the published calibration."""
+    table, budgets, plan = setup.table(declaration), declaration.budgets(), setup.plan
+    rate, sampling = None, None
+    if request.solver == "sgd":
+        widest = np.array([one.fixed for one in budgets])
+        rate = checked_rate(request, default_rate(table, widest, plan.radius, plan.steps))
+    base = standard_noise(declaration, budgets, table, plan.steps, rate)
+    if rate is not None:
+        sampling = published_sampling(declaration, table, plan.radius, base, rate)
+    noise = block_noise(table, base, known_distances(declaration))
+    most = float(noise.max()) / setup.lattice.spacing
+    return replace(setup, max_scale=most, sampling=sampling, base_noise=base)
+
+
+def checked_rate(request: PlanRequest, suggested: float) -> float:
+    """The user's sample rate, or the suggested one."""
+    rate = suggested if request.sample_rate is None else request.sample_rate
+    number = isinstance(rate, (int, float, np.integer, np.floating)) and not isinstance(rate, bool)
+    if not (number and 0 < rate <= 1):
+        raise ConfigurationError(f"sample_rate={rate!r} must lie in (0, 1]")
+    return float(rate)
 
 
 def plan_sampling(
@@ -154,7 +228,7 @@ def plan_sampling(
     budgets: tuple[KindBudget, ...],
     widest: FloatArray,
     plan: TrainingPlan,
-    sample_rate: float | None,
+    request: PlanRequest,
 ) -> SampledBudgets:
     """Rate, presence and changes of a Poisson-sampled run.
 
@@ -163,9 +237,7 @@ def plan_sampling(
     """
     target = declaration.target
     suggested = default_rate(table, widest, plan.radius, plan.steps)
-    rate = suggested if sample_rate is None else sample_rate
-    if not (isinstance(rate, (int, float)) and 0 < rate <= 1):
-        raise ConfigurationError(f"sample_rate={rate!r} must lie in (0, 1]")
+    rate = checked_rate(request, suggested)
     person = subsampled.person_rate(rate, target.records_per_person)
     floors = floor_targets(declaration, budgets)
     start = FULL_BATCH_PRESENCE * suggested / rate
@@ -280,6 +352,7 @@ def fit_linear(
         plan = plan_of(declaration, estimate)
         recipe.prepare(check_affordable(declaration, plan))
     if budget is not None:
+        check_chargeable(task, adaptive=estimate is not None)
         budget.charge(charge_of(task, adaptive=estimate is not None))
     if estimate is not None:
         declaration, ledger = release_distances(
@@ -303,9 +376,31 @@ def fit_linear(
         task.setup.max_scale,
         progress,
         sampling,
+        task.fixed_noise,
     )
     ledger = ledger.append("linear-release", release_entry(run, task.plan))
     return averaged(run.iterates, task.plan), task, ledger
+
+
+def check_chargeable(task: LinearTask, *, adaptive: bool) -> None:
+    """Refuse to charge a shared budget with a target that the published noise does not meet."""
+    setup = task.setup
+    if setup.base_noise is None:
+        return
+    if adaptive:
+        raise ConfigurationError(
+            "calibration='published' after private distances has no target that a shared budget "
+            "could be charged with; use calibration='optimal' or given distances"
+        )
+    table, sampler = setup.table(task.declaration), setup.sampler(task.encoder)
+    rate = None if setup.sampling is None else setup.sampling.rate
+    account = published_account(
+        task.declaration, table, setup.plan, setup.base_noise, sampler, rate
+    )
+    if account.problems:
+        raise ConfigurationError(
+            f"budget= cannot be charged: {account.problems[0]}; use calibration='optimal'"
+        )
 
 
 def charge_of(task: LinearTask, *, adaptive: bool) -> Charge:

@@ -73,11 +73,13 @@ def train(
     max_scale: float,
     progress: Progress | None = None,
     sampling: SampledBudgets | None = None,
+    fixed_noise: FloatArray | None = None,
 ) -> Run:
     """Run the plan; every step meets ``step_budget`` (squared μ, or squared change, per kind).
 
     With ``sampling`` each step takes a Poisson sample and meets the presence row too; an empty
-    sample is a noise-only step, and sums are divided by the fixed q·n (THEORY T7).
+    sample is a noise-only step, and sums are divided by the fixed q·n (THEORY T7). With
+    ``fixed_noise`` (σ per block) no step is allocated: what it certifies is computed afterwards.
 
     Raises
     ------
@@ -94,10 +96,11 @@ def train(
     sigmas = np.empty((plan.steps, len(dimensions)))
     penalised = np.ones(encoder.dimension)
     penalised[-1] = 0.0
+    velocity = np.zeros(encoder.dimension)
     allocator = _Allocator(table, step_budget, sampling)
     for step in range(plan.steps):
         theta = iterates[step]
-        sigmas[step] = allocator.sigma(theta)
+        sigmas[step] = allocator.sigma(theta) if fixed_noise is None else fixed_noise
         if sigmas[step].max() > max_scale * lattice.spacing:
             raise ConfigurationError("the noise outgrew what was reserved for the sampler")
         batch, target = design, label
@@ -107,7 +110,8 @@ def train(
         total = _gradient_sum(batch, target, table, theta, lattice)
         noisy = release(total, encoder.spread(sigmas[step]), lattice.spacing, gauss)
         gradient = noisy / expected + plan.alpha * penalised * theta
-        iterates[step + 1] = project(theta - plan.learning_rate * gradient, plan.radius)
+        velocity = plan.momentum * velocity + gradient
+        iterates[step + 1] = project(theta - plan.learning_rate * velocity, plan.radius)
         if progress is not None:
             progress(step + 1, plan.steps)
     return Run(iterates, sigmas)
