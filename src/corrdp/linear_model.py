@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from corrdp.erm.fit import (
     fit_linear,
 )
 from corrdp.erm.losses import Logistic, Loss, Squared
+from corrdp.erm.published import Calibration
 from corrdp.errors import ConfigurationError, UtilityWarning
 from corrdp.neighbours import Adjacency
 from corrdp.noise import NoiseSource, noise_source
@@ -39,6 +40,12 @@ from corrdp.privacy.budget import PrivacyBudget
 from corrdp.privacy.budgets import PrivacyTarget
 from corrdp.privacy.certificate import Certificate
 from corrdp.privacy.declaration import Declaration
+from corrdp.queries.regression import (
+    MOMENTS_BELOW,
+    fit_moments,
+    plan_moments,
+    relative_noise,
+)
 from corrdp.records import Records, read_label, read_records
 from corrdp.schema import Schema, canonical_level
 from corrdp.verification import certify
@@ -47,6 +54,7 @@ __all__ = ["CorrDPLogisticRegression", "CorrDPRidge"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+RidgeSolver: TypeAlias = Literal["auto", "gradient", "sgd", "moments"]
 DistanceChoice: TypeAlias = (
     Literal["private", "published"] | EstimateSettings | Distances | Mapping[str, float] | None
 )
@@ -121,8 +129,9 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
         learning_rate: float | None = None,
         radius: float | None = None,
         scale: float | None = None,
-        solver: Solver = "gradient",
+        solver: RidgeSolver = "gradient",
         sample_rate: float | None = None,
+        calibration: Calibration = "optimal",
         budget: PrivacyBudget | None = None,
         progress: Callable[[int, int], None] | None = None,
         random_state: RandomState = None,
@@ -143,6 +152,7 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
         self.scale = scale
         self.solver = solver
         self.sample_rate = sample_rate
+        self.calibration = calibration
         self.budget = budget
         self.progress = progress
         self.random_state = random_state
@@ -193,10 +203,15 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
             self.radius,
             self.alpha,
             self.scale,
-            self.solver,
+            self._step_solver(),
             self.sample_rate,
+            self.calibration,
         )
         return Recipe(self._loss(schema), self._class_weights(schema), request)
+
+    def _step_solver(self) -> Solver:
+        """The solver, if it takes steps; the plan refuses any other."""
+        return cast(Solver, self.solver)
 
     def _task(self, n: int, seeded: bool) -> LinearTask:
         """Everything fixed from public numbers; nothing is read from data."""
@@ -229,14 +244,24 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
         if asked.estimate is not None and asked.estimate.resolution == "binned":
             schema = schema.binned()
         declaration = Declaration(schema, self._target(), size, known, source.seeded)
-        recipe = self._recipe(schema)
+        return self._train(declaration, data, source, asked.estimate)
+
+    def _train(
+        self,
+        declaration: Declaration,
+        data: TrainingData,
+        source: NoiseSource,
+        estimate: EstimateSettings | None,
+    ) -> FloatArray:
+        """Release what the model is made of; sets certificate, encoder and number of steps."""
+        recipe = self._recipe(declaration.schema)
         warn_if_drowned(recipe.prepare(declaration))
         theta, task, ledger = fit_linear(
             declaration,
             recipe,
             data,
             source,
-            estimate=asked.estimate,
+            estimate=estimate,
             budget=self.budget,
             progress=self.progress,
         )
@@ -376,6 +401,9 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
         Full batches, or Poisson-sampled ones (THEORY T7).
     sample_rate : float, optional
         Probability that a record joins a step, only with ``solver="sgd"``.
+    calibration : {"optimal", "published"}
+        Least noise that meets every target, or fixed noise by distance (THEORY T8); the
+        certificate states what that certifies, and does not hold where a target is missed.
     budget : PrivacyBudget, optional
         Charged before anything is drawn.
     progress : callable, optional
@@ -428,6 +456,7 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
         scale: float | None = None,
         solver: Solver = "gradient",
         sample_rate: float | None = None,
+        calibration: Calibration = "optimal",
         budget: PrivacyBudget | None = None,
         progress: Callable[[int, int], None] | None = None,
         random_state: RandomState = None,
@@ -449,6 +478,7 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
             scale=scale,
             solver=solver,
             sample_rate=sample_rate,
+            calibration=calibration,
             budget=budget,
             progress=progress,
             random_state=random_state,
@@ -566,7 +596,18 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
     Parameters
     ----------
     residual_clip : float
-        L in units of the scaled label; off at ``epsilon=inf``.
+        L in units of the scaled label; off at ``epsilon=inf`` and for moments.
+    solver : {"auto", "gradient", "sgd", "moments"}
+        Noisy gradient descent, full batch or Poisson-sampled, or one release of all second
+        moments (THEORY T11), which minimises the squared loss without clipping. ``"auto"`` takes
+        moments where their noise is known to be small beforehand and nothing about steps was
+        asked for, else full batch.
+
+    Attributes
+    ----------
+    coef_standard_error_ : array of shape (m,) or None, intercept_standard_error_ : float or None
+        Sampling error and noise together; only from moments, and None where their noise drowns a
+        direction.
     """
 
     def __init__(
@@ -587,8 +628,9 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
         learning_rate: float | None = None,
         radius: float | None = None,
         scale: float | None = None,
-        solver: Solver = "gradient",
+        solver: RidgeSolver = "auto",
         sample_rate: float | None = None,
+        calibration: Calibration = "optimal",
         budget: PrivacyBudget | None = None,
         progress: Callable[[int, int], None] | None = None,
         random_state: RandomState = None,
@@ -610,6 +652,7 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
             scale=scale,
             solver=solver,
             sample_rate=sample_rate,
+            calibration=calibration,
             budget=budget,
             progress=progress,
             random_state=random_state,
@@ -645,6 +688,56 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
             return score
         low, high = self.encoder_.schema.label.bounds
         return low + (high - low) * (score + 1.0) / 2.0
+
+    def _step_solver(self) -> Solver:
+        if self.solver == "moments":
+            raise ConfigurationError("solver='moments' takes no steps: there is no plan of steps")
+        return "gradient" if self.solver == "auto" else super()._step_solver()
+
+    def _uses_moments(self, declaration: Declaration) -> bool:
+        """Whether moments are released instead of gradients; known before anything is drawn."""
+        for name in ("steps", "learning_rate", "radius", "sample_rate"):
+            if getattr(self, name) is not None:
+                if self.solver == "moments":
+                    raise ConfigurationError(f"{name}: solver='moments' takes no steps; leave it")
+                return False
+        if self.solver != "auto":
+            return self.solver == "moments"
+        try:
+            return relative_noise(plan_moments(declaration)) <= MOMENTS_BELOW
+        except ConfigurationError:  # their noise leaves the sampler's reach
+            return False
+
+    def _train(
+        self,
+        declaration: Declaration,
+        data: TrainingData,
+        source: NoiseSource,
+        estimate: EstimateSettings | None,
+    ) -> FloatArray:
+        self.coef_standard_error_ = self.intercept_standard_error_ = None
+        if not self._uses_moments(declaration):
+            return super()._train(declaration, data, source, estimate)
+        schema = declaration.schema
+        scale = default_scale(len(schema.used)) if self.scale is None else self.scale
+        encoder = Encoder(schema, scale)
+        fit, ledger = fit_moments(
+            declaration,
+            data.records,
+            data.label,
+            source,
+            penalty=self.alpha / scale**2,
+            scale=scale,
+            estimate=estimate,
+            budget=self.budget,
+        )
+        if fit.standard_error is not None:
+            self.coef_standard_error_ = fit.standard_error[:-1] / scale
+            self.intercept_standard_error_ = float(fit.standard_error[-1])
+        self.certificate_ = certify(ledger)
+        self.encoder_ = encoder
+        self.n_iter_ = 1
+        return fit.theta / scale
 
     def _check_schema(self, schema: Schema) -> None:  # type: ignore[override]
         if not schema.label.is_numeric:

@@ -215,4 +215,5 @@ def _residual_variance(
     spread += float(4.0 * theta**2 @ centred.right_variance)
     spread += float(theta**2 @ centred.variance @ theta**2)
     deviation = math.sqrt(spread)
-    return max(found * n / max(n - p - 1, 1), 0.0) + deviation
+    unbiased: float = max(found * n / max(n - p - 1, 1), 0.0)
+    return unbiased + deviation
