@@ -24,8 +24,8 @@ from corrdp.tables.options import FileOptions
 __all__ = ["MODELS", "ModelClass", "Plan", "file_section", "read_plan"]
 
 Unconfirmed: TypeAlias = Literal["refuse", "accept"]
-SCHEMA_PARTS = ("columns", "label", "groups")
-SECTIONS = (*SCHEMA_PARTS, "privacy", "training", "file")
+# everything else at the top level belongs to the schema
+SECTIONS = ("privacy", "training", "file")
 # objects of the running process, never part of a file
 PROCESS_ONLY = ("schema", "budget", "progress", "random_state")
 
@@ -137,13 +137,10 @@ def _read(path: Path) -> str:
 
 
 def _plan(plain: Mapping[str, Any], unconfirmed: Unconfirmed) -> Plan:
-    unknown = sorted(set(plain) - set(SECTIONS))
-    if unknown:
-        raise ConfigurationError(f"{unknown} not understood; a plan has {', '.join(SECTIONS)}")
     for section in ("label", "columns"):
         if not isinstance(plain.get(section), Mapping):
             raise ConfigurationError(f"has no [{section}] table; corrdp init drafts one")
-    parts = {key: plain[key] for key in SCHEMA_PARTS if key in plain}
+    parts = {key: value for key, value in plain.items() if key not in SECTIONS}
     if unconfirmed == "accept":
         parts |= {"columns": {n: _accepted(c) for n, c in parts["columns"].items()}}
         parts |= {"label": _accepted(parts["label"])}
