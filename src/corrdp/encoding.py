@@ -22,6 +22,7 @@ __all__ = ["INTERCEPT", "Block", "Design", "Encoder"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 INTERCEPT = "<intercept>"
+LARGEST_SCALE = 2.0**40
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,11 @@ class Encoder:
     one_hot_index: NDArray[np.int64] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.scale, (int, float)) and 0 < self.scale < math.inf):
-            raise ConfigurationError(f"scale={self.scale!r} must be a positive finite number")
+        number = isinstance(self.scale, (int, float)) and not isinstance(self.scale, bool)
+        if not (number and 0 < self.scale <= LARGEST_SCALE):
+            raise ConfigurationError(
+                f"scale={self.scale!r} must be a positive number, at most {LARGEST_SCALE:g}"
+            )
         if self.feature_bits is not None:
             step = 2.0**-self.feature_bits
             lattice_scale = math.floor(self.scale / step) * step

@@ -22,7 +22,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     Raises
     ------
     ConfigurationError
-        If the folder cannot be made or written.
+        If the folder or the file cannot be written; what was there before stays as it was.
     """
     path = Path(path)
     try:
@@ -37,6 +37,9 @@ def write_bytes(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)  # noqa: PTH101
         os.replace(temporary, path)  # noqa: PTH105
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise ConfigurationError(f"cannot write {path}: {error.strerror}") from None
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

@@ -6,8 +6,10 @@ declared domain or the table is refused; nothing is learned from the values.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -59,36 +61,57 @@ def table_columns(table: Any, schema: Schema) -> dict[str, Array]:
         If the table is no table, or its columns are not the schema's (both lists are named).
     """
     if isinstance(table, Mapping):
-        columns = {str(name): np.asarray(values) for name, values in table.items()}
+        _check_unique(list(table))
+        columns = {str(name): _array(f"column {name!r}", v) for name, v in table.items()}
     elif isinstance(table, np.ndarray) or (isinstance(table, list) and table):
-        columns = _from_array(np.asarray(table), schema)
+        columns = _from_array(_array("the table", table), schema)
     else:
         columns = _from_frame(table)
     _check_names(columns, schema)
-    if any(columns[name].ndim != 1 for name in schema.used):
-        raise DataError("every column must be one-dimensional")
+    for name in schema.used:
+        if columns[name].ndim != 1:
+            raise DataError(
+                f"column {name!r} must be one-dimensional, got shape {columns[name].shape}"
+            )
     lengths = {len(columns[name]) for name in schema.used}
     if len(lengths) != 1:
         raise DataError(f"columns have different lengths {sorted(lengths)}")
     if lengths == {0}:
-        raise DataError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        raise DataError("the table has no records; pass at least one")
     return {name: columns[name] for name in schema.used}
+
+
+def _array(where: str, values: Any) -> Array:
+    """An array; masked entries become missing values, ragged lists are refused."""
+    if isinstance(values, np.ma.MaskedArray):
+        plain: Array = np.array(values, dtype=object)
+        plain[np.ma.getmaskarray(values)] = None
+        return plain
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise DataError(f"{where} is ragged: its entries have different lengths") from None
+
+
+def _check_unique(names: list[Any]) -> None:
+    texts = [str(name) for name in names]
+    repeated = sorted({name for name in texts if texts.count(name) > 1})
+    if repeated:
+        raise DataError(f"the table has the columns {repeated} more than once; keep one of each")
 
 
 def _from_frame(table: Any) -> dict[str, Array]:
     try:
         frame = nw.from_native(table, eager_only=True)
+        names = frame.columns
     except TypeError:
         raise DataError(
             f"cannot read a table from {type(table).__name__}; pass a DataFrame (pandas, Polars, "
             "PyArrow), a mapping of columns or a two-dimensional NumPy array"
         ) from None
-    if not isinstance(frame, nw.DataFrame):
-        raise DataError("expected a table with columns, got a single series")
-    names = frame.columns
-    repeated = sorted({str(name) for name in names if names.count(name) > 1})
-    if repeated:
-        raise DataError(f"the table has the columns {repeated} more than once")
+    except ValueError:
+        raise DataError("the table has a column name more than once; keep one of each") from None
+    _check_unique(names)
     return {str(name): frame[name].to_numpy() for name in names}
 
 
@@ -111,6 +134,9 @@ def _check_names(columns: Mapping[str, Array], schema: Schema) -> None:
         parts = []
         if missing:
             parts.append(f"in the schema but not in the table: {missing}")
+        if schema.label.name in extra:
+            extra.remove(schema.label.name)
+            parts.append(f"the label {schema.label.name!r} stands in the table: pass it as y alone")
         if extra:
             parts.append(
                 f"in the table but not in the schema: {extra} (declare a column or Ignored())"
@@ -158,10 +184,8 @@ def read_label(values: Any, label: Label, size: int) -> Array:
 
 
 def _one_dimensional(values: Any, name: str) -> Array:
-    if isinstance(values, (list, tuple)):
-        array = np.asarray(values)
-    elif isinstance(values, np.ndarray):
-        array = values
+    if isinstance(values, (list, tuple, range, np.ndarray)):
+        array = _array(f"label {name!r}", values)
     else:
         try:
             native = nw.from_native(values, eager_only=True, allow_series=True)
@@ -176,14 +200,19 @@ def _one_dimensional(values: Any, name: str) -> Array:
 
 
 def _is_missing(value: object) -> bool:
-    return value is None or value == "" or value != value or type(value).__name__ == "NAType"
+    """None, NaN, NaT, pandas' NA and blank text."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, str):
+        return not value.strip()
+    return isinstance(value, (float, np.floating, Decimal)) and value != value
 
 
 def _floats(where: str, values: Array, missing: float | None) -> FloatArray:
     """Finite numbers; missing ones replaced by the declared value."""
-    if values.dtype.kind in "mMc":
+    if values.dtype.kind in "mMcSV":
         raise DataError(f"{where} holds {values.dtype}, not numbers; convert it or ignore it")
-    if values.dtype.kind in "OUST":
+    if values.dtype.kind in "OUT":
         values = np.array([_number(where, value) for value in values.tolist()], dtype=np.float64)
     numbers = values.astype(np.float64)
     absent = np.isnan(numbers)
@@ -191,7 +220,7 @@ def _floats(where: str, values: Array, missing: float | None) -> FloatArray:
         if missing is None:
             raise DataError(
                 f"{where} has {int(absent.sum())} missing value(s), the first in record "
-                f"{int(np.argmax(absent))}; declare missing= for it or drop these records"
+                f"{int(np.argmax(absent))}; {_missing_mend(where)}"
             )
         numbers[absent] = missing
     if np.isinf(numbers).any():
@@ -200,11 +229,21 @@ def _floats(where: str, values: Array, missing: float | None) -> FloatArray:
     return numbers
 
 
+def _missing_mend(where: str) -> str:
+    """A label has no rule for missing values: such records cannot be learned from."""
+    drop = "drop these records"
+    return drop if where.startswith("label") else f"declare missing= for it or {drop}"
+
+
 def _number(where: str, value: object) -> float:
     if _is_missing(value):
         return float("nan")
     try:
+        if isinstance(value, (bytes, bytearray)):
+            raise TypeError
         return float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return sys.float_info.max if value > 0 else -sys.float_info.max  # type: ignore[operator]
     except (TypeError, ValueError):
         raise DataError(
             f"{where} holds {str(value)[:40]!r}, not a number; declare it categorical or correct it"
@@ -221,35 +260,48 @@ def _codes(where: str, values: Array, column: Categorical) -> Array:
     names = {level: code for code, level in enumerate(column.names)}
     if values.dtype.kind in "biuf":
         distinct, inverse = np.unique(values, return_inverse=True)
-        return np.array([_code(where, v, names, column) for v in distinct.tolist()])[inverse]
-    if values.dtype.kind in "mM":
-        raise DataError(f"{where} holds dates; declare levels as text or ignore the column")
-    known: dict[Any, int] = {}
+        plain = distinct.tolist()
+        if values.dtype.kind == "f" and values.dtype.itemsize < 8:
+            plain = [float(str(value)) for value in distinct]  # the shortest text: 0.1, not 0.1000…
+        return np.array([_code(where, v, names, column) for v in plain])[inverse]
+    if values.dtype.kind in "mMcSV":
+        raise DataError(f"{where} holds {values.dtype}; convert it to text or ignore the column")
+    # 1 == True in Python, but they are different levels: the type belongs to the key
+    known: dict[tuple[type, Any], int] = {}
     codes = np.empty(len(values), dtype=np.int64)
-    try:
-        for row, value in enumerate(values.tolist()):
-            code = known.get(value)
-            if code is None:
-                code = known[value] = _code(where, value, names, column)
-            codes[row] = code
-    except TypeError:
-        raise DataError(f"{where} holds values that are neither text nor numbers") from None
+    for row, value in enumerate(values.tolist()):
+        if isinstance(value, Decimal):
+            value = float(value)
+        if not (_is_missing(value) or isinstance(value, (str, int, float, np.number, np.bool_))):
+            raise DataError(
+                f"{where} holds a value of type {type(value).__name__}, neither text nor number; "
+                "convert it to text or ignore the column"
+            )
+        key = (type(value), value)
+        code = known.get(key)
+        if code is None:
+            code = known[key] = _code(where, value, names, column)
+        codes[row] = code
     return codes
 
 
 def _code(where: str, value: object, names: Mapping[str, int], column: Categorical) -> int:
     if _is_missing(value):
         if column.missing is None:
-            raise DataError(f"{where} has missing values; declare missing= (one of its levels)")
+            raise DataError(f"{where} has missing values; {_missing_mend(where)}")
         return names[canonical_level(column.missing)]
-    level = canonical_level(value).strip()
-    if level in names:
-        return names[level]
+    level = canonical_level(value)
+    # text files pad their fields, and tables hold booleans where 0 and 1 were declared
+    spellings = [level, level.strip()]
+    if isinstance(value, (bool, np.bool_)):
+        spellings.append(str(int(value)))
+    for spelling in spellings:
+        if spelling in names:
+            return names[spelling]
     if column.other:
         return names[OTHER]
-    raise DataError(
-        f"{where}: level {level[:40]!r} is not declared; add it to levels or set other=True"
-    )
+    mend = "add it to levels" if where.startswith("label") else "add it to levels or set other=True"
+    raise DataError(f"{where}: level {level[:40]!r} is not declared; {mend}")
 
 
 def _map_group(columns: dict[str, Array], group: Group, schema: Schema) -> None:
