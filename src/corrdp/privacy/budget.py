@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
@@ -28,6 +30,7 @@ __all__ = ["Charge", "Composition", "PrivacyBudget"]
 
 Composition: TypeAlias = Literal["gdp", "basic"]
 ROUNDING = 1e-12
+GONE = "what was spent is not known any more; give PrivacyBudget a path= that stays"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,22 @@ class Charge:
     mu_squared: Mapping[str, float]
     adaptive: bool = False
 
+    def __post_init__(self) -> None:
+        if not (_is_number(self.epsilon) and 0 < self.epsilon < math.inf):
+            raise ConfigurationError(f"charge {self.name!r}: epsilon={self.epsilon!r} must be > 0")
+        if not (_is_number(self.delta) and 0 <= self.delta < 1):
+            raise ConfigurationError(f"charge {self.name!r}: delta={self.delta!r} is not in [0, 1)")
+        for kind, squared in self.mu_squared.items():
+            if not (_is_number(squared) and squared >= 0):
+                raise ConfigurationError(
+                    f"charge {self.name!r}: squared mu of {kind!r} is {squared!r}, not >= 0"
+                )
+        for kind, distance in self.distances.items():
+            if not (_is_number(distance) and 0 <= distance <= 1):
+                raise ConfigurationError(
+                    f"charge {self.name!r}: distance of {kind!r} is {distance!r}, not in [0, 1]"
+                )
+
     @classmethod
     def of(cls, name: str, epsilon: float, delta: float, budgets: Sequence[KindBudget]) -> Charge:
         """The charge of a run whose distances were known beforehand."""
@@ -70,6 +89,10 @@ class Charge:
             {b.kind.name: b.distance for b in single},
             {b.kind.name: b.mu_squared for b in single if math.isfinite(b.mu_squared)},
         )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def changed_parts(kind: NeighbourKind) -> list[str]:
@@ -89,7 +112,8 @@ class PrivacyBudget:
         ``"gdp"`` adds squared μ per kind and needs distances known beforehand; ``"basic"`` adds
         ε's and δ's and also takes privately estimated distances (THEORY T3, T4).
     path : path, optional
-        File of the account; by default a temporary one that lives as long as this object.
+        File of the account; by default a temporary one that lives as long as this object. A
+        copy in another process stops working when it is gone, it never starts anew.
 
     Raises
     ------
@@ -112,6 +136,8 @@ class PrivacyBudget:
         composition: Composition = "gdp",
         path: str | Path | None = None,
     ) -> None:
+        if isinstance(epsilon, (bool, str)) or isinstance(delta, (bool, str)):
+            raise ConfigurationError(f"epsilon={epsilon!r}, delta={delta!r} must be numbers")
         if delta == 0 and composition == "basic":
             gdp.mu_of_pure(epsilon)  # checks it
         else:
@@ -122,13 +148,25 @@ class PrivacyBudget:
             raise ConfigurationError(f"composition={composition!r} is unknown; use gdp or basic")
         self.epsilon, self.delta, self.composition = float(epsilon), float(delta), composition
         if path is None:
-            folder = tempfile.TemporaryDirectory(prefix="corrdp-budget-")
-            self._finalizer = weakref.finalize(self, folder.cleanup)
-            path = Path(folder.name) / "budget.json"
+            folder = tempfile.mkdtemp(prefix="corrdp-budget-")
+            self._finalizer = weakref.finalize(self, _remove, folder, os.getpid())
+            path = Path(folder) / "budget.json"
         self.path = Path(path)
+        self._open()
 
     def __repr__(self) -> str:
         return f"PrivacyBudget(epsilon={self.epsilon:g}, delta={self.delta:g}, {self.composition})"
+
+    def _open(self) -> None:
+        """Start an empty account unless the file already holds one."""
+        if not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self._lock():
+                if not self.path.exists():
+                    write_text(self.path, "[]\n")
+
+    def __copy__(self) -> PrivacyBudget:
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> PrivacyBudget:
         return self
@@ -173,16 +211,17 @@ class PrivacyBudget:
             write_text(self.path, json.dumps(plain, indent=1) + "\n")
 
     def _lock(self) -> FileLock:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if not self.path.parent.is_dir():
+            raise ConfigurationError(f"{self.path} is gone: {GONE}")
         return FileLock(f"{self.path}.lock")
 
     def _read(self) -> list[Charge]:
         if not self.path.is_file():
-            return []
+            raise ConfigurationError(f"{self.path} is gone: {GONE}")
         try:
             entries = json.loads(self.path.read_text(encoding="utf-8"))
             return [Charge(**entry) for entry in entries]
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, AttributeError):
             raise ConfigurationError(f"{self.path} is not the file of a privacy budget") from None
 
     def _check_same(self, charges: Sequence[Charge], charge: Charge) -> None:
@@ -211,6 +250,13 @@ class PrivacyBudget:
             )
 
     def _check_gdp(self, charges: Sequence[Charge], charge: Charge) -> None:
+        for kind in charge.kinds or [SENSITIVE]:
+            distance = charge.distances.get(kind, 1.0)
+            limited = distance > 0 and math.isfinite(self.epsilon / distance)
+            if limited and kind not in charge.mu_squared:
+                raise ConfigurationError(
+                    f"{charge.name} does not say how much squared mu it takes for {kind!r}"
+                )
         totals = _sums((*charges, charge))
         for kind, total in totals.items():
             distance = charge.distances.get(kind, 1.0)
@@ -218,10 +264,11 @@ class PrivacyBudget:
                 continue
             allowed = float(gdp.mu(self.epsilon / distance, self.delta)) ** 2
             if total > allowed * (1 + ROUNDING):
-                left = max(0.0, allowed - total + charge.mu_squared[kind])
+                needed = charge.mu_squared.get(kind, 0.0)
+                left = max(0.0, allowed - total + needed)
                 raise BudgetExceededError(
-                    f"{charge.name} needs squared mu {charge.mu_squared[kind]:.4g} for {kind!r}; "
-                    f"left are {left:.4g} of {allowed:.4g}"
+                    f"{charge.name} needs squared mu {needed:.4g} for {kind!r}; left are "
+                    f"{left:.4g} of {allowed:.4g}"
                 )
 
 
@@ -248,4 +295,13 @@ def _to_plain(charge: Charge) -> dict[str, Any]:
 
 
 def _reopen(epsilon: float, delta: float, composition: str, path: str) -> PrivacyBudget:
+    """A copy works on the same account; a new one would forget what was spent."""
+    if not Path(path).is_file():
+        raise ConfigurationError(f"{path} is gone: {GONE}")
     return PrivacyBudget(epsilon, delta, composition=cast(Composition, composition), path=path)
+
+
+def _remove(folder: str, process: int) -> None:
+    """Remove a temporary account; a forked copy of the owner leaves it alone."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -66,6 +66,8 @@ class PrivacyTarget:
             value = getattr(self, name)
             if value is not None:
                 _positive(name, value)
+                if not math.isfinite(value):
+                    raise ConfigurationError(f"{name}=inf limits nothing; leave it out (None)")
                 if value < self.epsilon and name != "record_epsilon":
                     raise ConfigurationError(
                         f"{name}={value!r} is below epsilon={self.epsilon!r}; lower epsilon instead"
