@@ -36,6 +36,7 @@ from corrdp.erm.published import Calibration
 from corrdp.errors import ConfigurationError, UtilityWarning
 from corrdp.neighbours import Adjacency
 from corrdp.noise import NoiseSource, noise_source
+from corrdp.parameters import check_alpha, check_delta, check_run
 from corrdp.privacy.budget import PrivacyBudget
 from corrdp.privacy.budgets import PrivacyTarget
 from corrdp.privacy.certificate import Certificate
@@ -177,6 +178,8 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
                 '{"age": Numeric(17, 90, role="insensitive"), ...}, Label("income", ["no", "yes"]))'
             )
         self._check_schema(schema)
+        check_run(epsilon, self.budget, self.progress)
+        check_alpha(self.alpha)
         source = noise_source(self.random_state)
         records = read_records(X, schema)
         raw = read_label(y, schema.label, records.size)
@@ -226,11 +229,7 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
         self, data: TrainingData, table: tuple[Any, Any], schema: Schema, source: NoiseSource
     ) -> FloatArray:
         size = data.records.size
-        if not self.delta * size <= 1:
-            raise ConfigurationError(
-                f"delta={self.delta:g} exceeds 1/n = {1 / size:.3g}: publishing a random "
-                "record would satisfy it; lower delta"
-            )
+        check_delta(self.delta, size)
         asked = distance_request(self.distances)
         known = asked.known
         if asked.publish:
@@ -519,6 +518,8 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
     def _fit_plain(self, X: Any, y: Any) -> CorrDPLogisticRegression:
         """scikit-learn's own contract: numbers in, no schema, no privacy."""
         require_infinite(self.epsilon)
+        check_run(math.inf, self.budget, self.progress)
+        check_alpha(self.alpha)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -671,6 +672,8 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
         """
         if self.schema is None:
             require_infinite(self.epsilon)
+            check_run(math.inf, self.budget, self.progress)
+            check_alpha(self.alpha)
             X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
             theta = least_squares(X, np.asarray(y, dtype=np.float64), self.alpha)
             self.coef_, self.intercept_ = theta[:-1], float(theta[-1])
@@ -696,6 +699,12 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
 
     def _uses_moments(self, declaration: Declaration) -> bool:
         """Whether moments are released instead of gradients; known before anything is drawn."""
+        if self.calibration != "optimal":
+            if self.solver == "moments":
+                raise ConfigurationError(
+                    f"calibration={self.calibration!r}: solver='moments' takes no steps; leave it"
+                )
+            return False
         for name in ("steps", "learning_rate", "radius", "sample_rate"):
             if getattr(self, name) is not None:
                 if self.solver == "moments":
@@ -786,6 +795,7 @@ def weights_of(class_weight: object, classes: NDArray[Any]) -> tuple[float, ...]
     if unknown:
         raise ConfigurationError(f"class_weight names {unknown}; the classes are {names}")
     weights = tuple(given.get(name, 1.0) for name in names)
-    if not all(isinstance(w, (int, float)) and 0 < w < math.inf for w in weights):
+    numbers = (int, float, np.integer, np.floating)
+    if not all(isinstance(w, numbers) and w is not True and 0 < w < math.inf for w in weights):
         raise ConfigurationError(f"class_weight={class_weight!r} must be positive and finite")
     return tuple(float(w) for w in weights)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -96,8 +97,6 @@ def model_problems(path: Path, certificate: Certificate) -> list[str]:
         problems = _coefficient_problems(body, certificate)
         if Ledger.from_list(own["ledger"]).head != certificate.ledger.head:
             problems.append(f"{path.name} carries the ledger of another run")
-        if body["schema"] != certificate.ledger.one("declaration")["schema"]:
-            problems.append(f"{path.name} has another schema than the certificate")
     except (KeyError, TypeError, VerificationError) as error:
         return [f"{path.name} is damaged: {error}"]
     return problems
@@ -107,7 +106,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
         recorded = body.pop("digest")
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise VerificationError(f"{path}: cannot be read as a model ({error})") from None
     if recorded != digest(body):
         raise VerificationError(f"{path}: the model was changed after it was written (digest)")
@@ -115,23 +114,38 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _coefficient_problems(body: Mapping[str, Any], certificate: Certificate) -> list[str]:
-    """The coefficients must be those that the ledger released."""
+    """Coefficients, schema and scale must be those of the ledger."""
     coefficients = decode_array(body["coefficients"])
     released = [
         decode_array(entry["coefficients"])
         for entry in certificate.ledger.entries
         if "coefficients" in entry
     ]
+    problems = []
     if not any(np.array_equal(coefficients, one) for one in released):
-        return ["the coefficients are not those that the ledger released: the model was swapped"]
-    return []
+        problems.append(
+            "the coefficients are not those that the ledger released: the model was swapped"
+        )
+    if body["schema"] != certificate.ledger.one("declaration")["schema"]:
+        problems.append("the schema is not the certificate's: columns or classes were changed")
+    entries = [e for e in certificate.ledger.entries if "scale" in e and "lattice" in e]
+    if entries and not any(_same_scale(body, entry) for entry in entries):
+        problems.append("the encoder's scale is not the one that the ledger fixed")
+    return problems
+
+
+def _same_scale(body: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
+    """Whether a training entry fixed the encoder that the file has (its scale is rounded down)."""
+    bits = entry["lattice"]["feature_bits"]
+    fixed = math.floor(entry["scale"] * 2.0**bits) * 2.0**-bits
+    return bool(body["feature_bits"] == bits and body["scale"] == fixed)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, float) and np.isinf(value):
         return "inf"
     if isinstance(value, Mapping):
-        return {"mapping": [[key, _plain(item)] for key, item in value.items()]}
+        return {"mapping": [[_plain(key), _plain(item)] for key, item in value.items()]}
     if isinstance(value, np.generic):
         return value.item()
     return value

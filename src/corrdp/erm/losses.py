@@ -105,10 +105,13 @@ class Squared:
     label_range: float
 
     def __post_init__(self) -> None:
-        if not self.residual_clip > 0:
-            raise ConfigurationError(f"residual_clip={self.residual_clip!r} must be positive")
-        if not 0 < self.label_range < math.inf:
-            raise ConfigurationError(f"label_range={self.label_range!r} must be positive, finite")
+        for name in ("residual_clip", "label_range"):
+            value = getattr(self, name)
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not (number and value > 0):
+                raise ConfigurationError(f"{name}={value!r} must be a positive number")
+        if not self.label_range < math.inf:
+            raise ConfigurationError(f"label_range={self.label_range!r} must be finite")
 
     @property
     def residual_bound(self) -> float:

@@ -24,6 +24,7 @@ __all__ = ["TrainingPlan", "default_plan", "single_step_noise"]
 FloatArray: TypeAlias = NDArray[np.float64]
 
 RADIUS = 20.0
+SMALLEST, LARGEST = 1e-100, 1e100
 STEPS_MIN, STEPS_MAX = 30, 500
 # Reach s = factor/√V, near the best of a grid on the real data sets (benchmarks/defaults.py).
 REACH_LOGISTIC, REACH_SQUARED = 20.0, 1.5
@@ -45,6 +46,9 @@ class TrainingPlan:
         The model is the mean of iterates average_from .. T.
     alpha : float
         Strength of the penalty (α/2)‖θ‖², intercept left out.
+    momentum : float
+        β of v ← βv + g, θ ← θ − ηv; the reach of a step is then η/(1 − β). Gradients are taken at
+        projected iterates only, so momentum is post-processing.
     """
 
     steps: int
@@ -52,6 +56,7 @@ class TrainingPlan:
     radius: float
     average_from: int
     alpha: float = 0.0
+    momentum: float = 0.0
 
     def __post_init__(self) -> None:
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
@@ -64,6 +69,8 @@ class TrainingPlan:
             raise ConfigurationError(f"average_from={self.average_from!r} must lie in 0..steps")
         if not (isinstance(self.alpha, (int, float)) and 0 <= self.alpha < math.inf):
             raise ConfigurationError(f"alpha={self.alpha!r} must be a finite number >= 0")
+        if not 0 <= self.momentum < 1:
+            raise ConfigurationError(f"momentum={self.momentum!r} must lie in [0, 1)")
 
 
 def single_step_noise(
@@ -91,8 +98,18 @@ def default_plan(
     radius: float | None = None,
     alpha: float = 0.0,
 ) -> TrainingPlan:
-    """Steps and rate from n, the table and the budgets; what the user gives is kept."""
-    ball = RADIUS if radius is None else radius
+    """Steps and rate from n, the table and the budgets; what the user gives is kept.
+
+    Raises
+    ------
+    ConfigurationError
+        Names the parameter that is not a number in its range.
+    """
+    ball = RADIUS if radius is None else _number("radius", radius, SMALLEST)
+    alpha = _number("alpha", alpha, 0.0)
+    steps = None if steps is None else _whole("steps", steps)
+    if learning_rate is not None:
+        learning_rate = _number("learning_rate", learning_rate, SMALLEST)
     loss = table.loss
     noise = single_step_noise(table, budget, ball, records)
     weight = max(table.class_weights or (1.0,))
@@ -103,4 +120,20 @@ def default_plan(
         steps = int(np.clip(math.ceil(reach / rate), STEPS_MIN, STEPS_MAX))
     if learning_rate is None:
         learning_rate = min(fastest, reach / steps)
-    return TrainingPlan(steps, float(learning_rate), float(ball), steps // 2, float(alpha))
+    return TrainingPlan(steps, float(learning_rate), ball, steps // 2, alpha)
+
+
+def _number(name: str, value: object, least: float) -> float:
+    """A number of the user's as a float, not so large that products overflow."""
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if isinstance(value, bool) or not number or not least <= value <= LARGEST:  # type: ignore[operator]
+        lower = "> 0" if least else ">= 0"
+        raise ConfigurationError(f"{name}={value!r} must be a number {lower} and <= {LARGEST:g}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _whole(name: str, value: object) -> int:
+    """A whole number >= 1 of the user's; NumPy's integers count."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not value >= 1:
+        raise ConfigurationError(f"{name}={value!r} must be a whole number >= 1")
+    return int(value)

@@ -97,6 +97,11 @@ class SensitivityTable:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kinds", tuple(self.kinds))
+        if not 0 < self.loss.residual_bound < math.inf:
+            raise ConfigurationError(
+                f"the residual is not bounded (L = {self.loss.residual_bound}); give a finite "
+                "residual_clip"
+            )
         if self.class_weights is not None:
             object.__setattr__(self, "class_weights", tuple(map(float, self.class_weights)))
         if not all(0 < weight < math.inf for weight in self.class_weights or ()):

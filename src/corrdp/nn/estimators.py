@@ -41,6 +41,7 @@ from corrdp.nn.query import GradientQuery, default_clips
 from corrdp.nn.residual import ClippedResidual, Softmax
 from corrdp.nn.trainer import minimise_network
 from corrdp.noise import NoiseSource, noise_source
+from corrdp.parameters import check_delta, check_run
 from corrdp.privacy.budget import PrivacyBudget
 from corrdp.privacy.budgets import PrivacyTarget
 from corrdp.privacy.certificate import Certificate
@@ -197,6 +198,7 @@ class _Network(BaseEstimator):  # type: ignore[misc]
                 '{"age": Numeric(17, 90, role="insensitive"), ...}, Label("income", ["no", "yes"]))'
             )
         self._check_schema(schema)
+        check_run(epsilon, self.budget, self.progress)
         source = noise_source(self.random_state)
         records = read_records(X, schema)
         raw = read_label(y, schema.label, records.size)
@@ -212,11 +214,7 @@ class _Network(BaseEstimator):  # type: ignore[misc]
         self, data: TrainingData, table: tuple[Any, Any], schema: Schema, source: NoiseSource
     ) -> None:
         size = data.records.size
-        if not self.delta * size <= 1:
-            raise ConfigurationError(
-                f"delta={self.delta:g} exceeds 1/n = {1 / size:.3g}: publishing a random "
-                "record would satisfy it; lower delta"
-            )
+        check_delta(self.delta, size)
         asked = distance_request(self.distances)
         known = asked.known
         if asked.publish:
@@ -470,6 +468,7 @@ class CorrDPMLPClassifier(ClassifierMixin, _Network):  # type: ignore[misc]
             self.classes_ = np.array(self.schema.label.levels)
             return self
         require_infinite(self.epsilon)
+        check_run(math.inf, self.budget, self.progress)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -623,6 +622,7 @@ class CorrDPMLPRegressor(RegressorMixin, _Network):  # type: ignore[misc]
             self._fit_table(X, y)
             return self
         require_infinite(self.epsilon)
+        check_run(math.inf, self.budget, self.progress)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         bounds = _numeric(y)
