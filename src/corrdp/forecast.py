@@ -32,10 +32,11 @@ class ColumnNoise:
         d of the column's kind; None for the intercept and public columns.
     epsilon : float or None
         Loss allowed for a change of the column (or of its group).
-    bound : float
+    bound : float or None
         Most that a change of one record can move the block of the mean gradient (L2 norm).
-    noise : float
-        Standard deviation of the noise on each coordinate of that block, if a single step spent
+    noise : float or None
+        None for the label, which has no block of its own: its distance limits how little noise
+        the other blocks can get. Else the standard deviation of the noise on each coordinate of that block, if a single step spent
         the whole budget; a step of a run with T steps gets √T times as much.
     """
 
@@ -43,8 +44,8 @@ class ColumnNoise:
     role: str
     distance: float | None
     epsilon: float | None
-    bound: float
-    noise: float
+    bound: float | None
+    noise: float | None
 
 
 @dataclass(frozen=True)
@@ -146,14 +147,26 @@ def _columns(task: Any, plan: Plan) -> tuple[ColumnNoise, ...]:
     bounds = table.supremum(task.plan.radius)[limited].max(axis=0) / n
     rows = []
     for block, bound, sigma in zip(table.encoder.blocks, bounds, _sigma(task) / n):
-        role = "–" if block.name not in schema.used else schema.role(block.name)
-        group = schema.group_of(block.name)
-        kind = SENSITIVE if role == "sensitive" else group.name if group else block.name
-        budget = budgets.get(kind)
-        distance = None if budget is None else budget.distance
-        epsilon = None if budget is None else budget.epsilon
-        rows.append(ColumnNoise(block.name, role, distance, epsilon, float(bound), float(sigma)))
-    return tuple(rows)
+        rows.append(_row(block.name, plan, budgets, float(bound), float(sigma)))
+    label = _row(schema.label.name, plan, budgets, None, None)
+    return (*rows, label)
+
+
+def _row(
+    name: str,
+    plan: Plan,
+    budgets: Mapping[str, KindBudget],
+    bound: float | None,
+    noise: float | None,
+) -> ColumnNoise:
+    schema = plan.schema
+    known = name in schema.used or name == schema.label.name
+    role = schema.role(name) if known else "–"
+    group = schema.group_of(name)
+    budget = budgets.get(SENSITIVE if role == "sensitive" else group.name if group else name)
+    distance = None if budget is None else budget.distance
+    epsilon = None if budget is None else budget.epsilon
+    return ColumnNoise(name, role, distance, epsilon, bound, noise)
 
 
 def _scenarios(model: Any, records: int, total: float) -> list[Scenario]:
