@@ -1,8 +1,9 @@
 """How a linear model is trained: every number is a function of public quantities alone.
 
-Noisy gradient descent of T steps with rate η adds a variance of (Tη)²·V to the parameters, where
-V = Σ n_jσ_j²/n² is the noise of a single step that spends the whole budget; its bias falls with
-Tη. So only s = T·η matters, and the best s grows as 1/√V.
+Noisy gradient descent of T steps with rate η and momentum β reaches s = T·η/(1 − β). It adds a
+variance of s²·V to the parameters, where V = Σ n_jσ_j²/n² is the noise of a single step that
+spends the whole budget; its bias falls with s. So only s matters, and the best s grows as 1/√V.
+Momentum reaches the same s in a fraction of the steps (benchmarks/defaults.py).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ SMALLEST, LARGEST = 1e-100, 1e100
 STEPS_MIN, STEPS_MAX = 30, 500
 # Reach s = factor/√V, near the best of a grid on the real data sets (benchmarks/defaults.py).
 REACH_LOGISTIC, REACH_SQUARED = 20.0, 1.5
+MOMENTUM = 0.8
 
 
 @dataclass(frozen=True)
@@ -115,18 +117,20 @@ def default_plan(
     weight = max(table.class_weights or (1.0,))
     reach = (REACH_LOGISTIC if isinstance(loss, Logistic) else REACH_SQUARED) / max(noise, 1e-12)
     fastest = largest_rate(loss, table.encoder.norm_bound) / (weight + alpha)
+    momentum = MOMENTUM if isinstance(loss, Logistic) else 0.0
+    travel = reach * (1.0 - momentum)
     if steps is None:
         rate = fastest if learning_rate is None else learning_rate
-        steps = int(np.clip(math.ceil(reach / rate), STEPS_MIN, STEPS_MAX))
+        steps = int(np.clip(math.ceil(travel / rate), STEPS_MIN, STEPS_MAX))
     if learning_rate is None:
-        learning_rate = min(fastest, reach / steps)
-    return TrainingPlan(steps, float(learning_rate), ball, steps // 2, alpha)
+        learning_rate = min(fastest, travel / steps)
+    return TrainingPlan(steps, float(learning_rate), ball, steps // 2, alpha, momentum)
 
 
 def _number(name: str, value: object, least: float) -> float:
     """A number of the user's as a float, not so large that products overflow."""
     number = isinstance(value, (int, float, np.integer, np.floating))
-    if isinstance(value, bool) or not number or not least <= value <= LARGEST:  # type: ignore[operator]
+    if isinstance(value, bool) or not number or not least <= float(value) <= LARGEST:  # type: ignore[arg-type]
         lower = "> 0" if least else ">= 0"
         raise ConfigurationError(f"{name}={value!r} must be a number {lower} and <= {LARGEST:g}")
     return float(value)  # type: ignore[arg-type]
