@@ -33,10 +33,10 @@ class ColumnNoise:
     epsilon : float or None
         Loss allowed for a change of the column (or of its group).
     bound : float or None
-        Most that a change of one record can move the block of the mean gradient (L2 norm).
+        Most that a change of one record can move the block of the mean gradient (L2 norm); None
+        for the label, which has no block: its distance limits the noise of all the others.
     noise : float or None
-        None for the label, which has no block of its own: its distance limits how little noise
-        the other blocks can get. Else the standard deviation of the noise on each coordinate of that block, if a single step spent
+        Standard deviation of the noise on each coordinate of that block, if a single step spent
         the whole budget; a step of a run with T steps gets √T times as much.
     """
 

@@ -54,8 +54,8 @@ def _print(out: Output, result: Forecast) -> None:
             row.role,
             "–" if row.distance is None else f"{row.distance:.3g}",
             format_loss(row.epsilon),
-            f"{row.bound:.2e}",
-            f"{row.noise:.2e}",
+            _tiny(row.bound),
+            _tiny(row.noise),
         ]
         for row in result.columns
     ]
@@ -63,15 +63,20 @@ def _print(out: Output, result: Forecast) -> None:
     out.line()
     out.line("bound: most that changing one record can move this part of the mean gradient.")
     out.line("noise: standard deviation per coordinate if one step spent the whole budget.")
+    out.line("The label has no noise of its own; its distance limits that of all columns.")
     out.line()
     cases = [[s.name, f"{s.noise:.2e}", f"{s.ratio:.2f}"] for s in result.scenarios]
     out.line(text_table(["noise over all coordinates", "norm", "× plan"], cases))
     out.line()
     share = result.scenarios[0].noise / result.largest
     out.line(
-        f"The largest possible mean gradient is {result.largest:.2g}; the noise is {share:.1%}"
+        f"The noise is {share:.1%} of the largest possible mean gradient ({result.largest:.2g})."
     )
-    out.line("of it. " + _advice(share))
+    out.line(_advice(share))
+
+
+def _tiny(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2e}"
 
 
 def _advice(share: float) -> str:
