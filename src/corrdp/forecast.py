@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corrdp.allocation import allocate
 from corrdp.distance import Distances
@@ -18,6 +19,7 @@ from corrdp.privacy.budgets import KindBudget
 
 __all__ = ["ColumnNoise", "Forecast", "Scenario", "forecast"]
 
+FloatArray: TypeAlias = NDArray[np.float64]
 TRIED = (0.0, 0.1, 1.0)
 
 
@@ -35,9 +37,10 @@ class ColumnNoise:
     bound : float or None
         Most that a change of one record can move the block of the mean gradient (L2 norm); None
         for the label, which has no block: its distance limits the noise of all the others.
-    noise : float or None
+    noise_start, noise_edge : float or None
         Standard deviation of the noise on each coordinate of that block, if a single step spent
-        the whole budget; a step of a run with T steps gets √T times as much.
+        the whole budget (a step of a run with T steps gets √T times as much): at θ = 0, and at
+        the far end of the public ball. Noise is re-allocated at every iterate and lies between.
     """
 
     name: str
@@ -45,24 +48,17 @@ class ColumnNoise:
     distance: float | None
     epsilon: float | None
     bound: float | None
-    noise: float | None
+    noise_start: float | None
+    noise_edge: float | None
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Norm of that noise over all coordinates, under other circumstances.
-
-    Attributes
-    ----------
-    name : str
-    noise : float
-    ratio : float
-        To the plan's own noise.
-    """
+    """Norm of that noise over all coordinates, under other circumstances."""
 
     name: str
-    noise: float
-    ratio: float
+    start: float
+    edge: float
 
 
 @dataclass(frozen=True)
@@ -109,7 +105,6 @@ def forecast(plan: Plan, records: int) -> Forecast:
     if not known:
         model.set_params(distances=None)
     task = model._task(records, False)
-    total = _noise(task)
     table = task.setup.table(task.declaration)
     return Forecast(
         records=records,
@@ -120,23 +115,27 @@ def forecast(plan: Plan, records: int) -> Forecast:
         largest=float(table.residual_bound * table.encoder.norm_bound),
         distances_known=known,
         columns=_columns(task, plan),
-        scenarios=tuple(_scenarios(model, records, total)),
+        scenarios=tuple(_scenarios(model, records, task)),
     )
 
 
-def _sigma(task: Any) -> Any:
-    """Noise per block on the gradient sum, the whole budget in one step."""
-    table = task.setup.table(task.declaration)
+def _sigma(task: Any) -> tuple[FloatArray, FloatArray]:
+    """Noise per block on the mean gradient, the whole budget in one step: at θ = 0, at the edge."""
+    table, n = task.setup.table(task.declaration), task.declaration.n
     budget = np.array([one.mu_squared for one in task.budgets])
-    return allocate(
-        table.supremum(task.plan.radius), budget, table.encoder.dimensions, tolerance=1e-3
-    ).sigma
+
+    def noise(sensitivity: FloatArray) -> FloatArray:
+        dimensions = table.encoder.dimensions
+        sigma: FloatArray = allocate(sensitivity, budget, dimensions, tolerance=1e-3).sigma / n
+        return sigma
+
+    return noise(table.infimum), noise(table.supremum(task.plan.radius))
 
 
-def _noise(task: Any) -> float:
+def _scenario(name: str, task: Any) -> Scenario:
     dimensions = task.encoder.dimensions
-    total: float = np.sqrt(np.sum(dimensions * _sigma(task) ** 2)) / task.declaration.n
-    return float(total)
+    start, edge = (float(np.sqrt(np.sum(dimensions * sigma**2))) for sigma in _sigma(task))
+    return Scenario(name, start, edge)
 
 
 def _columns(task: Any, plan: Plan) -> tuple[ColumnNoise, ...]:
@@ -146,18 +145,18 @@ def _columns(task: Any, plan: Plan) -> tuple[ColumnNoise, ...]:
     limited = [i for i, budget in enumerate(task.budgets) if math.isfinite(budget.mu_squared)]
     bounds = table.supremum(task.plan.radius)[limited].max(axis=0) / n
     rows = []
-    for block, bound, sigma in zip(table.encoder.blocks, bounds, _sigma(task) / n):
-        rows.append(_row(block.name, plan, budgets, float(bound), float(sigma)))
-    label = _row(schema.label.name, plan, budgets, None, None)
-    return (*rows, label)
+    for block, *numbers in zip(table.encoder.blocks, bounds, *_sigma(task)):
+        rows.append(_row(block.name, plan, budgets, *map(float, numbers)))
+    return (*rows, _row(schema.label.name, plan, budgets))
 
 
 def _row(
     name: str,
     plan: Plan,
     budgets: Mapping[str, KindBudget],
-    bound: float | None,
-    noise: float | None,
+    bound: float | None = None,
+    start: float | None = None,
+    edge: float | None = None,
 ) -> ColumnNoise:
     schema = plan.schema
     known = name in schema.used or name == schema.label.name
@@ -166,29 +165,24 @@ def _row(
     budget = budgets.get(SENSITIVE if role == "sensitive" else group.name if group else name)
     distance = None if budget is None else budget.distance
     epsilon = None if budget is None else budget.epsilon
-    return ColumnNoise(name, role, distance, epsilon, bound, noise)
+    return ColumnNoise(name, role, distance, epsilon, bound, start, edge)
 
 
-def _scenarios(model: Any, records: int, total: float) -> list[Scenario]:
+def _scenarios(model: Any, records: int, task: Any) -> list[Scenario]:
     """Halved ε, doubled n, ordinary DP, and one distance for all columns."""
     params = model.get_params(deep=False)
     schema, epsilon = params["schema"], params["epsilon"]
-    kinds = _distance_kinds(model, records)
+    kinds = [kind.name for kind in task.declaration.kinds]
+    kinds = [name for name in kinds if name not in (SENSITIVE, INSENSITIVE, RECORD)]
 
-    def changed(n: int = records, **changes: Any) -> float:
-        return _noise(type(model)(**{**params, **changes})._task(n, False))
+    def changed(name: str, n: int = records, **changes: Any) -> Scenario:
+        return _scenario(name, type(model)(**{**params, **changes})._task(n, False))
 
-    cases = [("as planned", total)]
-    if kinds:
-        for d in TRIED:
-            cases.append((f"all distances {d:g}", changed(distances=dict.fromkeys(kinds, d))))
-    ordinary = changed(schema=schema.all_sensitive(), distances=None)
-    cases.append(("ordinary DP (everything sensitive)", ordinary))
-    cases.append(("half the epsilon", changed(epsilon=epsilon / 2)))
-    cases.append(("twice the records", changed(2 * records)))
-    return [Scenario(name, noise, noise / total) for name, noise in cases]
-
-
-def _distance_kinds(model: Any, records: int) -> Sequence[str]:
-    names = [kind.name for kind in model._task(records, False).declaration.kinds]
-    return [name for name in names if name not in (SENSITIVE, INSENSITIVE, RECORD)]
+    cases = [_scenario("as planned", task)]
+    for d in TRIED if kinds else ():
+        cases.append(changed(f"all distances {d:g}", distances=dict.fromkeys(kinds, d)))
+    ordinary = schema.all_sensitive()
+    cases.append(changed("ordinary DP", schema=ordinary, distances=None))
+    cases.append(changed("half the epsilon", epsilon=epsilon / 2))
+    cases.append(changed("twice the records", 2 * records))
+    return cases

@@ -11,7 +11,7 @@ from corrdp.cli.console import Output
 from corrdp.cli.options import Json, PlanFile
 
 if TYPE_CHECKING:
-    from corrdp.forecast import Forecast
+    from corrdp.forecast import Forecast, Scenario
 
 __all__ = ["run"]
 
@@ -47,7 +47,7 @@ def _print(out: Output, result: Forecast) -> None:
     if not result.distances_known:
         out.line("Distances are still to be estimated; d = 1 stands for each of them here.")
     out.line()
-    header = ["column", "role", "d", "ε allowed", "bound", "noise"]
+    header = ["column", "role", "d", "ε allowed", "bound", "noise at 0", "at edge"]
     rows = [
         [
             _short(row.name),
@@ -55,24 +55,38 @@ def _print(out: Output, result: Forecast) -> None:
             "–" if row.distance is None else f"{row.distance:.3g}",
             format_loss(row.epsilon),
             _tiny(row.bound),
-            _tiny(row.noise),
+            _tiny(row.noise_start),
+            _tiny(row.noise_edge),
         ]
         for row in result.columns
     ]
     out.line(text_table(header, rows))
     out.line()
-    out.line("bound: most that changing one record can move this part of the mean gradient.")
-    out.line("noise: standard deviation per coordinate if one step spent the whole budget.")
-    out.line("The label has no noise of its own; its distance limits that of all columns.")
-    out.line()
-    cases = [[s.name, f"{s.noise:.2e}", f"{s.ratio:.2f}"] for s in result.scenarios]
-    out.line(text_table(["noise over all coordinates", "norm", "× plan"], cases))
-    out.line()
-    share = result.scenarios[0].noise / result.largest
     out.line(
-        f"The noise is {share:.1%} of the largest possible mean gradient ({result.largest:.2g})."
+        "bound: most that changing one record can move this part of the mean gradient.\n"
+        "noise: standard deviation per coordinate if one step spent the whole budget, at\n"
+        "the start (all coefficients 0) and at the edge of the public ball; it is\n"
+        "re-allocated at every step and lies between. The label has none of its own: its\n"
+        "distance limits that of all columns."
     )
-    out.line(_advice(share))
+    out.line()
+    cases = [
+        [case.name, _tiny(case.start), _tiny(case.edge), _ratio(case, result.scenarios[0])]
+        for case in result.scenarios
+    ]
+    out.line(text_table(["noise, norm over all coordinates", "at 0", "at edge", "÷ plan"], cases))
+    out.line()
+    planned = result.scenarios[0]
+    low, high = planned.start / result.largest, planned.edge / result.largest
+    out.line(
+        f"The noise is {low:.1%} to {high:.1%} of the largest possible mean gradient "
+        f"({result.largest:.2g})."
+    )
+    out.line(_advice(high))
+
+
+def _ratio(case: Scenario, planned: Scenario) -> str:
+    return "–" if planned.edge == 0 else f"{case.edge / planned.edge:.2f}"
 
 
 def _tiny(value: float | None) -> str:
