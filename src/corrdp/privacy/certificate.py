@@ -162,8 +162,10 @@ def loss_together(
     sampled = [one for one in accounts if one.subsampling is not None]
     plain = [one for one in accounts if one.subsampling is None]
     noisy = [one for one in plain if one.pure is None]
-    pure = math.fsum(float(one.pure[position]) for one in plain if one.pure is not None)
-    pure *= 1.0 + 1e-15
+    losses = [float(one.pure[position]) for one in plain if one.pure is not None]
+    pure = math.fsum(losses)
+    if len(losses) > 1:  # a single loss is not rounded
+        pure = math.nextafter(pure, math.inf)
     if not noisy and not sampled:
         return pure
     if not delta > 0:
