@@ -54,53 +54,49 @@ def _print(out: Output, result: Forecast) -> None:
             row.role,
             "–" if row.distance is None else f"{row.distance:.3g}",
             format_loss(row.epsilon),
-            _tiny(row.bound),
-            _tiny(row.noise_start),
-            _tiny(row.noise_edge),
+            *map(_tiny, (row.bound, row.noise_start, row.noise_edge)),
         ]
         for row in result.columns
     ]
     out.line(text_table(header, rows))
     out.line()
-    out.line(
-        "bound: most that changing one record can move this part of the mean gradient.\n"
-        "noise: standard deviation per coordinate if one step spent the whole budget, at\n"
-        "the start (all coefficients 0) and at the edge of the public ball; it is\n"
-        "re-allocated at every step and lies between. The label has none of its own: its\n"
-        "distance limits that of all columns."
-    )
-    out.line()
-    cases = [
-        [case.name, _tiny(case.start), _tiny(case.edge), _ratio(case, result.scenarios[0])]
-        for case in result.scenarios
-    ]
-    out.line(text_table(["noise, norm over all coordinates", "at 0", "at edge", "÷ plan"], cases))
+    out.line(_EXPLANATION)
     out.line()
     planned = result.scenarios[0]
-    low, high = planned.start / result.largest, planned.edge / result.largest
-    out.line(
-        f"The noise is {low:.1%} to {high:.1%} of the largest possible mean gradient "
-        f"({result.largest:.2g})."
-    )
-    out.line(_advice(high))
+    cases = [
+        [
+            case.name,
+            _tiny(case.start),
+            _ratio(case.start, planned.start),
+            _tiny(case.edge),
+            _ratio(case.edge, planned.edge),
+        ]
+        for case in result.scenarios
+    ]
+    header = ["noise, norm over all coordinates", "at 0", "÷ plan", "at edge", "÷ plan"]
+    out.line(text_table(header, cases))
+    out.line()
+    out.line(f"The largest possible mean gradient has norm {result.largest:.2g}.")
+    if planned.edge > result.largest:
+        out.line("The noise can exceed it: use more records, a larger ε, or fewer columns.")
 
 
-def _ratio(case: Scenario, planned: Scenario) -> str:
-    return "–" if planned.edge == 0 else f"{case.edge / planned.edge:.2f}"
+_EXPLANATION = """\
+bound: most that changing one record can move this part of the mean gradient.
+noise: standard deviation per coordinate if one step spent the whole budget, at
+the start (all coefficients 0) and at the edge of the public ball; it is
+re-allocated at every step and lies between. The label has none of its own: its
+distance limits that of all columns."""
 
 
 def _tiny(value: float | None) -> str:
     return "–" if value is None else f"{value:.2e}"
 
 
-def _advice(share: float) -> str:
-    if share > 1:
-        return "More than all of it: use more records, a larger ε, or fewer columns."
-    if share > 0.1:
-        return "Expect a clear loss of accuracy."
-    return "Expect little loss of accuracy."
+def _ratio(value: float, planned: float) -> str:
+    return "–" if planned == 0 else f"{value / planned:.2f}"
 
 
-def _short(name: str, width: int = 26) -> str:
+def _short(name: str, width: int = 22) -> str:
     clean = "".join(c if c.isprintable() else "·" for c in name)
     return clean if len(clean) <= width else clean[: width - 1] + "…"
