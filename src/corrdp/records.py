@@ -83,6 +83,9 @@ def table_columns(table: Any, schema: Schema) -> dict[str, Array]:
 
 def _array(where: str, values: Any) -> Array:
     """An array; masked entries become missing values, ragged lists are refused."""
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return _values(series)
     if isinstance(values, np.ma.MaskedArray):
         plain: Array = np.array(values, dtype=object)
         plain[np.ma.getmaskarray(values)] = None
@@ -91,6 +94,16 @@ def _array(where: str, values: Any) -> Array:
         return np.asarray(values)
     except ValueError:
         raise DataError(f"{where} is ragged: its entries have different lengths") from None
+
+
+def _values(series: nw.Series[Any]) -> Array:
+    """The series as an array; missing entries stay missing."""
+    values: Array = series.to_numpy()
+    if series.dtype == nw.Categorical and series.null_count():
+        # PyArrow writes a missing entry of a dictionary as the dictionary's last level
+        values = values.astype(object)
+        values[series.is_null().to_numpy()] = None
+    return values
 
 
 def _check_unique(names: list[Any]) -> None:
@@ -112,7 +125,7 @@ def _from_frame(table: Any) -> dict[str, Array]:
     except ValueError:
         raise DataError("the table has a column name more than once; keep one of each") from None
     _check_unique(names)
-    return {str(name): frame[name].to_numpy() for name in names}
+    return {str(column.name): _values(column) for column in frame.iter_columns()}
 
 
 def _from_array(array: Array, schema: Schema) -> dict[str, Array]:
@@ -191,7 +204,9 @@ def _one_dimensional(values: Any, name: str) -> Array:
             native = nw.from_native(values, eager_only=True, allow_series=True)
         except TypeError:
             raise DataError(f"label {name!r}: pass a series, list or NumPy array") from None
-        array = native.to_numpy()
+        if isinstance(native, nw.DataFrame) and native.shape[1] == 1:
+            native = next(native.iter_columns())
+        array = _values(native) if isinstance(native, nw.Series) else native.to_numpy()
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -205,7 +220,9 @@ def _is_missing(value: object) -> bool:
         return True
     if isinstance(value, str):
         return not value.strip()
-    return isinstance(value, (float, np.floating, Decimal)) and value != value
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
 def _floats(where: str, values: Array, missing: float | None) -> FloatArray:
@@ -270,9 +287,12 @@ def _codes(where: str, values: Array, column: Categorical) -> Array:
     known: dict[tuple[type, Any], int] = {}
     codes = np.empty(len(values), dtype=np.int64)
     for row, value in enumerate(values.tolist()):
+        if _is_missing(value):
+            codes[row] = _code(where, None, names, column)
+            continue
         if isinstance(value, Decimal):
             value = float(value)
-        if not (_is_missing(value) or isinstance(value, (str, int, float, np.number, np.bool_))):
+        if not isinstance(value, (str, int, float, np.number, np.bool_)):
             raise DataError(
                 f"{where} holds a value of type {type(value).__name__}, neither text nor number; "
                 "convert it to text or ignore the column"
