@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from corrdp.cli import console
-from corrdp.errors import CorrDPError
+from corrdp.errors import CorrDPError, CorrDPWarning
 from corrdp.version import __version__
 
 __all__ = ["COMMANDS", "build", "main"]
@@ -70,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     console.prepare_streams()
     with warnings.catch_warnings():
+        warnings.simplefilter("always", CorrDPWarning)
         warnings.showwarning = console.show_warning
         code = _run(given)
     sys.exit(code)

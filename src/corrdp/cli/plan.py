@@ -11,7 +11,7 @@ from corrdp.cli.console import Output
 from corrdp.cli.options import Json, PlanFile
 
 if TYPE_CHECKING:
-    from corrdp.forecast import Forecast, Scenario
+    from corrdp.forecast import Forecast
 
 __all__ = ["run"]
 
