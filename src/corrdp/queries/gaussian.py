@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -13,6 +14,10 @@ from corrdp.noise import NoiseSource, release
 from corrdp.privacy.budgets import KindBudget
 
 __all__ = ["draw_gaussian", "gaussian_noise", "gaussian_use", "gaussian_variance"]
+
+# The sampler's error analysis ends at 36 deviations (THEORY T14); a kind that is limited at all is
+# never allowed to shift outputs further than it can cover.
+MOST = 22.0
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -30,6 +35,7 @@ def gaussian_noise(
     calibration : {"optimal", "one-scale"}
     """
     mu_squared = np.array([budget.mu_squared for budget in budgets])
+    mu_squared = np.where(np.isfinite(mu_squared), np.minimum(mu_squared, MOST**2), math.inf)
     if calibration == "optimal":
         return allocate(l2, mu_squared, sizes).sigma
     # rounding of the sum is far below the last factor

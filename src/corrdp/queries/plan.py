@@ -212,10 +212,11 @@ def _bits(blocks: Sequence[Block], noise: FloatArray, n: int) -> int:
 def _check_slack(plan: QueryPlan) -> None:
     """Refuse a release whose sampler would use more than the reserve (THEORY T14)."""
     sampler = plan.sampler()
-    for budget in plan.declaration.budgets():
+    for budget, use in zip(plan.declaration.budgets(), plan.use(), strict=True):
         if not math.isfinite(budget.mu_squared):
             continue
-        loss = certified_loss([math.sqrt(budget.mu_squared)], [sampler], budget.delta)
+        spent = min(float(use), budget.mu_squared)
+        loss = certified_loss([math.sqrt(spent)], [sampler], budget.delta)
         if not loss <= budget.epsilon:
             raise ConfigurationError(
                 f"the loss allowed for {budget.kind.name!r} (epsilon {budget.epsilon:g}) leaves "
