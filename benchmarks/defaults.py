@@ -58,7 +58,8 @@ def compare(task: Task, epsilon: float, fresh: int) -> str:
     default = np.array([score(task, epsilon, seed) for seed in seeds])
     return (
         f"| {task.name} | {epsilon:g} | {steps}, {rate:.2f} | ×{best[0]:g}, ×{best[1]:g} | "
-        f"{abs(default.mean()):.4f} | {abs(grid.mean()):.4f} | {interval((grid - default).tolist())} |"
+        f"{abs(default.mean()):.4f} | {abs(grid.mean()):.4f} | "
+        f"{interval((grid - default).tolist())} |"
     )
 
 
