@@ -1,8 +1,8 @@
 """Whether a grid is too fine for the data, judged from public numbers alone (THEORY T10).
 
-With n records spread evenly over the rows of a table, the limit lies above the distance by about
-its reach plus the mean of the estimated distance of two equal rows. Real tables have rarer levels,
-so this is a lower estimate: where it is large, nothing can come of the table.
+For two rows with somewhat less than an even share of n records, the limit lies above the distance
+by about its reach plus the mean of the estimated distance of two equal rows. Very rare levels make
+it worse, so where this is large, nothing can come of the table.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from corrdp.schema import Schema
 
 __all__ = ["USEFUL", "Grown", "coarser_grid", "expected_excess", "outgrown_message"]
 
+_RARE = 1.5  # an even share of the records over the share that the two rows are given
 USEFUL = 0.5  # expected excess up to which a table is worth estimating
 
 
 def expected_excess(
     records: int, rows: int, cells: int, gamma: float, cell_sigma: float = 0.0
 ) -> float:
-    """Expected limit minus distance for equally frequent rows, capped at 1; not a guarantee.
+    """Expected limit minus distance, capped at 1; a rule of thumb, not a guarantee.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def expected_excess(
     cell_sigma : float
         Noise on a cell in records; 0 for a table that is not released privately.
     """
-    share = rows / records
+    share = _RARE * rows / records
     variance = 0.5 * share + 0.5 * cells * (cell_sigma * share) ** 2
     reach = math.sqrt(2 * math.log(1 / gamma) * variance)
     sampling = math.sqrt(0.5 * (cells - 1) * share)

@@ -17,8 +17,8 @@ from corrdp.distance import bounds
 from corrdp.distance.advice import coarser_grid, outgrown_message
 from corrdp.distance.bounds import Method, checked_gamma
 from corrdp.distance.exact import dobrushin_pair
-from corrdp.distance.grid import TableSpec, level_names, public_columns, table_specs
-from corrdp.distance.plan import choose_background
+from corrdp.distance.grid import TableSpec, level_names
+from corrdp.distance.plan import background_pairs, choose_background
 from corrdp.distance.private import count_tables
 from corrdp.distance.result import Distance, Distances, Resolution
 from corrdp.distance.settings import Background
@@ -135,15 +135,9 @@ def _specs(
     schema: Schema, records: int, gamma: float, resolution: Resolution, background: Background
 ) -> list[TableSpec]:
     """Tables with the background their cells allow; says so where cells outgrow the data."""
-    plain = table_specs(schema, resolution)
-    wide: Sequence[TableSpec | None] = [None] * len(plain)
-    if public_columns(schema) and background != "none":
-        wide = table_specs(schema, resolution, public_columns(schema))
-    share = gamma / max(1, len(plain))
-    specs = [
-        choose_background(narrow, broad, background, records, share)
-        for narrow, broad in zip(plain, wide, strict=True)
-    ]
+    pairs = background_pairs(schema, resolution, background)
+    share = gamma / max(1, len(pairs))
+    specs = [choose_background(*pair, background, records, share) for pair in pairs]
     found = (coarser_grid(spec, records, share) for spec in specs)
     grown = [table for table in found if table is not None]
     if grown:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,6 +40,7 @@ from corrdp.distance.advice import (
     outgrown_message,
 )
 from corrdp.distance.grid import TableSpec, public_columns, table_specs
+from corrdp.distance.result import Resolution
 from corrdp.distance.settings import Background, EstimateSettings
 from corrdp.errors import ConfigurationError
 from corrdp.neighbours import INSENSITIVE, RECORD, SENSITIVE
@@ -47,6 +49,7 @@ from corrdp.schema import Schema
 __all__ = [
     "EstimatePlan",
     "PlannedTable",
+    "background_pairs",
     "choose_background",
     "plan_estimate",
     "public_grid",
@@ -211,23 +214,32 @@ def public_grid(floor: float, size: int) -> tuple[float, ...]:
     return (float(floor), *sorted(v for v in values if floor < v < 1), 1.0)
 
 
+def background_pairs(
+    schema: Schema, resolution: Resolution, background: Background
+) -> list[tuple[TableSpec, TableSpec | None]]:
+    """Every table without and, if wanted and possible, with public columns as background."""
+    plain = table_specs(schema, resolution)
+    public = public_columns(schema)
+    wide: Sequence[TableSpec | None] = [None] * len(plain)
+    if public and background == "public":
+        wide = table_specs(schema, resolution, public)
+    elif public and background == "auto":
+        with suppress(ConfigurationError):  # too large: then its cells do not allow it either
+            wide = table_specs(schema, resolution, public)
+    return list(zip(plain, wide, strict=True))
+
+
 def _candidates(
     schema: Schema, settings: EstimateSettings
 ) -> list[tuple[TableSpec, TableSpec | None]]:
-    """Every table without and, where there is one, with the public background."""
-    plain = table_specs(schema, settings.resolution)
-    public = public_columns(schema)
-    wide: Sequence[TableSpec | None] = [None] * len(plain)
-    if public and settings.background != "none":
-        wide = table_specs(schema, settings.resolution, public)
-    pairs = list(zip(plain, wide, strict=True))
+    """The tables that the settings ask for."""
+    pairs = background_pairs(schema, settings.resolution, settings.background)
     if settings.columns is None:
         return pairs
-    unknown = sorted(set(settings.columns) - {spec.name for spec in plain})
+    kinds = [plain.name for plain, _ in pairs]
+    unknown = sorted(set(settings.columns) - set(kinds))
     if unknown:
-        raise ConfigurationError(
-            f"columns={unknown} cannot be estimated; the kinds are {[s.name for s in plain]}"
-        )
+        raise ConfigurationError(f"columns={unknown} cannot be estimated; the kinds are {kinds}")
     return [pair for pair in pairs if pair[0].name in settings.columns]
 
 
