@@ -20,7 +20,7 @@ from corrdp.allocation import allocate
 from corrdp.distance import EstimateSettings
 from corrdp.encoding import Encoder
 from corrdp.erm.fit import TrainingData
-from corrdp.erm.losses import Loss
+from corrdp.erm.losses import Loss, Squared
 from corrdp.errors import ConfigurationError, VerificationError
 from corrdp.files import write_text
 from corrdp.nn.account import (
@@ -59,9 +59,11 @@ LATTICES = tuple(
     for bits in [(7, 9, 8), (7, 8, 7), (6, 7, 7), (6, 6, 6), (5, 5, 5), (4, 4, 4)]
 )
 SKIP_RADIUS = 20.0
-STEPS_MIN, STEPS_MAX = 40, 300
-# Steps and rate are near the best of a grid on the real data sets (benchmarks/networks.py).
-REACH, RATE = 60.0, 20.0
+STEPS_MIN, STEPS_MAX = 40, 250
+# Near the best of a grid on Adult: steps per inverse noise, and η·B² of a logistic and of a
+# squared loss.
+REACH = 7.5
+RATE_LOGISTIC, RATE_SQUARED = 15.0, 5.0
 CHECKPOINT_EVERY = 10
 
 
@@ -152,9 +154,9 @@ class NetworkRecipe:
             steps = int(np.clip(round(REACH / max(relative, 1e-12)), STEPS_MIN, STEPS_MAX))
         rate = self.learning_rate
         if rate is None:
-            rate = RATE / network.output_norm**2
-        later = steps // 2 if steps < 2 else (3 * steps) // 4
-        return NetworkPlan(steps, float(rate), SKIP_RADIUS, later)
+            product = RATE_SQUARED if isinstance(self.loss, Squared) else RATE_LOGISTIC
+            rate = product / network.output_norm**2
+        return NetworkPlan(steps, float(rate), SKIP_RADIUS, (4 * steps) // 5)
 
 
 def single_step_noise(table: NetworkSensitivity, budget: FloatArray, records: int) -> float:

@@ -165,8 +165,7 @@ def minimise_network(
     start: FloatArray,
     *,
     steps: int,
-    rate: float = 0.02,
-    penalty: float = 0.0,
+    rate: float = 0.05,
 ) -> FloatArray:
     """Training without privacy: Adam on the full-batch gradient, the rate falling to zero."""
     network: Network = query.network
@@ -174,7 +173,6 @@ def minimise_network(
     mean, square = np.zeros_like(start), np.zeros_like(start)
     for step in range(1, steps + 1):
         gradient = gradient_sum(query, parameters, inputs, label) / max(inputs.size, 1)
-        gradient += penalty * parameters
         mean += 0.1 * (gradient - mean)
         square += 0.01 * (gradient**2 - square)
         size = np.sqrt(square / (1.0 - 0.99**step)) + 1e-8
