@@ -243,8 +243,11 @@ def _pair(sample_rate: float, presence: float, change: float) -> tuple[float, fl
         raise ConfigurationError(f"presence={presence} is not allowed: pass a number >= 0")
     if not change >= 0:
         raise ConfigurationError(f"change={change} is not allowed: pass a number >= 0")
-    capped = min(float(change), 2 * float(presence))
-    return float(sample_rate), float(presence), max(capped, _LEAST_CHANGE) if capped > 0 else 0.0
+    q, c = float(sample_rate), float(presence)
+    a = min(float(change), 2 * c)
+    if 0 < a < _LEAST_CHANGE:
+        a, c = _LEAST_CHANGE, max(c, _LEAST_CHANGE)
+    return q, c, a
 
 
 def _steps(steps: int) -> int:
