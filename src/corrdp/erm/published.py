@@ -60,27 +60,38 @@ def least_distances(declaration: Declaration) -> dict[str, float]:
     return {n: floors[n] if n in released else value for n, value in values.items()}
 
 
+def sensitive_blocks(encoder: Encoder) -> NDArray[np.bool_]:
+    """Which blocks are sensitive columns, shape (blocks,); the intercept never is."""
+    columns = encoder.blocks[:-1]
+    return np.array([*(encoder.schema.role(b.name) == "sensitive" for b in columns), False])
+
+
+def block_distances(encoder: Encoder, distances: Mapping[str, float]) -> FloatArray:
+    """d per block: 1 where sensitive or without a distance, 0 where public; the label's last."""
+    schema = encoder.schema
+
+    def distance(role: Role, kind: str) -> float:
+        if role == "public":
+            return 0.0
+        return 1.0 if role == "sensitive" else distances.get(kind, 1.0)
+
+    values = []
+    for block in encoder.blocks[:-1]:
+        group = schema.group_of(block.name)
+        kind = block.name if group is None else group.name
+        values.append(distance(schema.role(block.name), kind))
+    return np.array([*values, distance(schema.label.role, schema.label.name)])
+
+
 def variance_factors(encoder: Encoder, distances: Mapping[str, float]) -> FloatArray:
-    """σ_j²/σ² per block: 1 for sensitive columns, else max{d, (m_s/m)²}; no distance means 1.
+    """σ_j²/σ² per block: 1 for sensitive columns, else max{d, (m_s/m)²}.
 
     m and m_s count coordinates of the design, the intercept among them (THEORY T8).
     """
-    schema = encoder.schema
-    columns = encoder.blocks[:-1]
-    sensitive = sum(block.size for block in columns if schema.role(block.name) == "sensitive")
-    floor = (sensitive / encoder.dimension) ** 2
-
-    def factor(role: Role, kind: str) -> float:
-        distance = distances.get(kind, 1.0) if role == "insensitive" else 1.0
-        return max(0.0 if role == "public" else distance, floor)
-
-    factors = []
-    for block in columns:
-        group = schema.group_of(block.name)
-        kind = block.name if group is None else group.name
-        factors.append(factor(schema.role(block.name), kind))
-    factors.append(factor(schema.label.role, schema.label.name))
-    return np.array(factors)
+    secret = sensitive_blocks(encoder)
+    floor = (int(encoder.dimensions @ secret) / encoder.dimension) ** 2
+    factors: FloatArray = np.maximum(block_distances(encoder, distances), floor)
+    return factors
 
 
 def block_noise(table: SensitivityTable, base: float, distances: Mapping[str, float]) -> FloatArray:
