@@ -51,12 +51,14 @@ def distance_rows(schema: Schema, distances: Distances) -> list[dict[str, Any]]:
 
 def reading(distance: Distance) -> str:
     """Why a distance is what it is: it tells, too few records to know, or in between."""
+    if distance.value == 0:
+        return "tells nothing"
+    if distance.low is not None and distance.low >= _TELLS:
+        return "tells much"
     if distance.value < _NEAR_ONE:
-        return "tells something" if distance.value > 0 else "tells nothing"
+        return "tells something"
     if distance.low is None:
         return "counts as telling everything"
-    if distance.low >= _TELLS:
-        return "tells much"
     return "too few records in a level to know"
 
 
