@@ -6,6 +6,8 @@ from corrdp.audit.attribute import (
     infer_attribute,
 )
 from corrdp.audit.bounds import epsilon_lower_bound, mu_lower_bound
+from corrdp.audit.claims import claims_of
+from corrdp.audit.linear import RecordGuess, linear_attacks, linear_task
 from corrdp.audit.run import Attack, AuditReport, Claim, Finding, audit, run_attacks
 
 __all__ = [
@@ -14,10 +16,14 @@ __all__ = [
     "AuditReport",
     "Claim",
     "Finding",
+    "RecordGuess",
     "audit",
     "belief_shift_lower_bound",
+    "claims_of",
     "epsilon_lower_bound",
     "infer_attribute",
+    "linear_attacks",
+    "linear_task",
     "mu_lower_bound",
     "run_attacks",
 ]

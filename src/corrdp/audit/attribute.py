@@ -95,14 +95,17 @@ def infer_attribute(
         The prior is no distribution, or a parameter is out of range.
     """
     chances = _distribution("prior", prior)
+    best = float(chances.max())
+    if not best < 1:
+        raise ConfigurationError(f"prior={prior!r} leaves nothing to guess")
     truths = _draws(chances, trials, random_state)
     hits = 0
     for trial, truth in enumerate(truths.tolist()):
         likelihood = np.asarray(attack(truth, _trial_seed(random_state, trial)), dtype=np.float64)
         if likelihood.shape != chances.shape or np.isnan(likelihood).any():
             raise ConfigurationError(f"the attack must return {len(chances)} numbers, none NaN")
-        hits += int(np.argmax(likelihood + np.log(chances)) == truth)
-    best = float(chances.max())
+        with np.errstate(divide="ignore"):
+            hits += int(np.argmax(likelihood + np.log(chances)) == truth)
     limit = float(lower_limit(hits, trials, 1.0 - confidence))
     return AttributeInference(
         success=hits / trials,

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from corrdp.allocation import allocate
 from corrdp.audit.pairs import (
     Columns,
-    RecordPair,
     Trajectory,
     contributions,
     dense_rows,
@@ -26,6 +25,7 @@ from corrdp.erm.account import read_setup
 from corrdp.erm.fit import LinearTask, PlanRequest, prepare
 from corrdp.erm.optimiser import Run, train
 from corrdp.erm.plan import single_step_noise
+from corrdp.errors import ConfigurationError
 from corrdp.noise import NoiseSource, noise_source, release
 from corrdp.privacy import gdp
 from corrdp.privacy.certificate import Certificate
@@ -33,10 +33,10 @@ from corrdp.privacy.estimate import declaration_of
 from corrdp.privacy.guarantee import guaranteed_mu
 from corrdp.records import read_records
 
-__all__ = ["linear_attacks", "linear_task", "run_attack", "step_attack"]
+__all__ = ["RecordGuess", "linear_attacks", "linear_task", "run_attack", "step_attack"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-MOST_RECORDS = 20_000
+MOST_RECORDS = 5_000
 STEP_EFFORT = 50
 
 
@@ -45,9 +45,25 @@ def linear_task(certificate: Certificate, steps: int = 3) -> LinearTask:
 
     Everything the guarantee rests on is kept: schema, roles, distances, loss, budgets. The number
     of records is chosen so that the noise does not drown the path, which changes no claim.
+
+    Raises
+    ------
+    ConfigurationError
+        If the certificate has no full-batch run of a linear model.
     """
     declaration = declaration_of(certificate.ledger)
-    setup = read_setup(certificate.ledger.of_type("linear-budget")[0])
+    entries = certificate.ledger.of_type("linear-budget")
+    if not entries:
+        raise ConfigurationError(
+            "the certificate holds no run of a linear model; audit other mechanisms with "
+            "corrdp.audit.audit(fit, pairs, claims)"
+        )
+    setup = read_setup(entries[0])
+    if setup.sampling is not None or setup.calibration != "optimal":
+        raise ConfigurationError(
+            "only full-batch runs with optimal calibration can be audited step by step; audit "
+            "this one with corrdp.audit.audit(fit, pairs, claims)"
+        )
 
     def prepared(n: int) -> LinearTask:
         small = replace(declaration, n=n)
@@ -55,7 +71,9 @@ def linear_task(certificate: Certificate, steps: int = 3) -> LinearTask:
         # one step of a crowd of one class takes the intercept to the saturated point
         rate = 2.0 * min(8.0 / scale, 0.5 * radius) / (scale * setup.loss.residual_bound)
         request = PlanRequest(steps, rate, radius, 0.0, setup.scale)
-        return prepare(small, setup.loss, setup.class_weights, request, setup.lattice)
+        task = prepare(small, setup.loss, setup.class_weights, request, setup.lattice)
+        plain = replace(task.plan, momentum=0.0)
+        return replace(task, setup=replace(task.setup, plan=plain))
 
     return prepared(_enough_records(prepared(1000)))
 
@@ -79,7 +97,8 @@ def linear_attacks(task: LinearTask) -> list[Attack]:
             attacks.append(step_attack(task, position, saturated(task), "later step"))
         if math.isfinite(guaranteed[position]):
             attacks.append(run_attack(task, position))
-    return attacks
+    # where nothing moves (a clipped residual far out) there is nothing to tell apart
+    return [attack for attack in attacks if attack.reach]
 
 
 def saturated(task: LinearTask) -> FloatArray:
@@ -145,17 +164,15 @@ class _Step:
 def run_attack(task: LinearTask, kind: int) -> Attack:
     """The whole run, released iterates and all, against its guarantee for one kind."""
     guaranteed = float(_guaranteed(task)[kind])
-    best: _Run | None = None
+    found = []
     for attempt, one in enumerate((task, _hardly_moving(task))):
         crowd, label = _crowd(one, attempt)
-        path = _path(one, crowd, label)
-        pair = worst_pair(one, one.declaration.kinds[kind], path, seed=attempt)
-        if best is None or pair.mu_squared > best.pair.mu_squared:
-            features = dense_rows(one, pair.columns)
-            best = _Run(one, pair, features, _base(one, pair, crowd, label))
-    assert best is not None
-    reach = float(best.pair.mu_squared / guaranteed**2)
-    return Attack("short run", best.pair.kind.name, _claim(task, guaranteed), best, reach)
+        pair = worst_pair(one, one.declaration.kinds[kind], _path(one, crowd, label), attempt)
+        found.append((pair.mu_squared, one, pair, crowd, label))
+    best, one, pair, crowd, label = max(found, key=lambda entry: entry[0])
+    guess = RecordGuess.among(one, pair.columns, pair.label, crowd, label)
+    reach = best / guaranteed**2
+    return Attack("short run", pair.kind.name, _claim(task, guaranteed), _Run(guess), reach)
 
 
 def _hardly_moving(task: LinearTask) -> LinearTask:
@@ -173,44 +190,84 @@ def trained(task: LinearTask, design: Design, label: FloatArray, noise: NoiseSou
 
 
 @dataclass(frozen=True)
+class RecordGuess:
+    """Which of several records was in the table? The attacker knows all the others.
+
+    Called as ``guess(truth, seed)``: trains on the table that holds record number ``truth`` and
+    returns the log likelihood of every candidate given all released iterates, up to a constant.
+
+    Attributes
+    ----------
+    task : LinearTask
+    features : array of shape (candidates, m)
+    label : array of shape (candidates,)
+        Encoded.
+    tables : tuple of (Design, array)
+        The whole table with either candidate in it.
+    """
+
+    task: LinearTask
+    features: FloatArray
+    label: FloatArray
+    tables: tuple[tuple[Design, FloatArray], ...]
+
+    @classmethod
+    def among(
+        cls,
+        task: LinearTask,
+        candidates: Columns,
+        label: FloatArray,
+        others: Columns,
+        other_label: FloatArray,
+    ) -> RecordGuess:
+        """From raw columns: candidates of shape (k,), others of shape (n − 1,), encoded labels."""
+        tables = tuple(
+            _encoded(
+                task,
+                {n: np.concatenate([candidates[n][i : i + 1], others[n]]) for n in others},
+                np.concatenate([label[i : i + 1], other_label]),
+            )
+            for i in range(len(label))
+        )
+        return cls(task, dense_rows(task, candidates), label, tables)
+
+    def __call__(self, truth: int, seed: int | None) -> FloatArray:
+        run = trained(self.task, *self.tables[truth], noise_source(seed))
+        return self.evidence(run)[0]
+
+    def evidence(self, run: Run) -> tuple[FloatArray, float]:
+        """Log likelihood of every candidate, and how little the noise changed between steps."""
+        likelihood = np.zeros(len(self.label))
+        previous, repeat = None, 0.0
+        for step, noisy in enumerate(_released_sums(self.task, run)):
+            if noisy is None:
+                continue
+            spread = self.task.encoder.spread(run.sigma[step])
+            own = contributions(self.task, self.features, self.label, run.iterates[step])
+            known = exact_sum(self.task, *self.tables[0], run.iterates[step]) - own[0]
+            left = (noisy - known) - own
+            residue = np.divide(left, spread, out=np.zeros_like(left), where=spread > 0)
+            likelihood -= 0.5 * np.sum(residue**2, axis=1)
+            if previous is not None:
+                repeat += float(np.sum((residue[0] - previous) ** 2))
+            previous = residue[0]
+        return likelihood, repeat
+
+
+@dataclass(frozen=True)
 class _Run:
     """Statistics of a whole run: log likelihood ratio, and how much the noise repeats itself."""
 
-    task: LinearTask
-    pair: RecordPair
-    features: FloatArray
-    tables: tuple[tuple[Design, FloatArray], tuple[Design, FloatArray]]
+    guess: RecordGuess
 
     def __call__(self, side: int, count: int, seed: int | None) -> FloatArray:
         out = np.empty((count, 2))
         for i in range(count):
             source = noise_source(None if seed is None else seed + i)
-            run = trained(self.task, *self.tables[side], source)
-            out[i] = self._statistics(run.iterates, run.sigma)
+            run = trained(self.guess.task, *self.guess.tables[side], source)
+            likelihood, repeat = self.guess.evidence(run)
+            out[i] = likelihood[1] - likelihood[0], repeat
         return out
-
-    def _statistics(self, iterates: FloatArray, sigma: FloatArray) -> FloatArray:
-        ratio, previous, repeat = 0.0, None, 0.0
-        for step, noise in enumerate(sigma):
-            noisy = _released_sum(self.task, iterates[step], iterates[step + 1])
-            if noisy is None:
-                continue
-            spread = self.task.encoder.spread(noise)
-            sums = contributions(self.task, self.features, self.pair.label, iterates[step])
-            rest = self._expected(iterates[step])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                moved = np.where(spread > 0, (sums[1] - sums[0]) / spread, 0.0)
-                residue = np.where(spread > 0, (noisy - rest) / spread, 0.0)
-            ratio += float(residue @ moved)
-            if previous is not None:
-                repeat += float(np.sum((residue - previous) ** 2))
-            previous = residue
-        return np.array([ratio, repeat])
-
-    def _expected(self, theta: FloatArray) -> FloatArray:
-        """The sum without noise on table 0, which the attacker knows."""
-        design, label = self.tables[0]
-        return exact_sum(self.task, design, label, theta)
 
 
 def exact_sum(task: LinearTask, design: Design, label: FloatArray, theta: FloatArray) -> FloatArray:
@@ -222,15 +279,24 @@ def exact_sum(task: LinearTask, design: Design, label: FloatArray, theta: FloatA
     return design.weighted_sum(setup.lattice.round_residual(residual))
 
 
-def _released_sum(task: LinearTask, theta: FloatArray, after: FloatArray) -> FloatArray | None:
-    """The noisy sum between two iterates; None where the projection hid its length."""
-    plan = task.plan
-    if np.linalg.norm(after) >= plan.radius * (1.0 - 1e-9):
-        return None
-    penalty = plan.alpha * theta
-    penalty[-1] = 0.0
-    gradient: FloatArray = (theta - after) / plan.learning_rate - penalty
-    return gradient * task.declaration.n
+def _released_sums(task: LinearTask, run: Run) -> list[FloatArray | None]:
+    """The noisy sum of every step, from the iterates; None where the projection hid its length."""
+    plan, n = task.plan, task.declaration.n
+    sums: list[FloatArray | None] = []
+    before: FloatArray | None = np.zeros(task.encoder.dimension)
+    for theta, after in zip(run.iterates[:-1], run.iterates[1:], strict=True):
+        velocity = (theta - after) / plan.learning_rate
+        if np.linalg.norm(after) >= plan.radius * (1.0 - 1e-9):
+            velocity = None
+        if velocity is None or before is None:
+            sums.append(None)
+        else:
+            penalty = plan.alpha * theta
+            penalty[-1] = 0.0
+            sums.append((velocity - plan.momentum * before - penalty) * n)
+        # what follows a hidden step cannot be recovered either while there is momentum
+        before = velocity if plan.momentum else np.zeros(task.encoder.dimension)
+    return sums
 
 
 def _crowd(task: LinearTask, attempt: int) -> tuple[Columns, FloatArray]:
@@ -240,20 +306,6 @@ def _crowd(task: LinearTask, attempt: int) -> tuple[Columns, FloatArray]:
         task.declaration.schema, labels, task.declaration.n - 1, noise_source(attempt)
     )
     return columns, np.full_like(label, labels[attempt % 2])
-
-
-def _base(
-    task: LinearTask, pair: RecordPair, crowd: Columns, label: FloatArray
-) -> tuple[tuple[Design, FloatArray], tuple[Design, FloatArray]]:
-    """The two neighbouring tables: one record of the pair, and the crowd."""
-    return tuple(  # type: ignore[return-value]
-        _encoded(
-            task,
-            {k: np.concatenate([pair.columns[k][side : side + 1], crowd[k]]) for k in crowd},
-            np.concatenate([pair.label[side : side + 1], label]),
-        )
-        for side in (0, 1)
-    )
 
 
 def _encoded(task: LinearTask, columns: Columns, label: FloatArray) -> tuple[Design, FloatArray]:
