@@ -34,12 +34,17 @@ class Output:
     def line(self, text: str = "") -> None:
         """Text for people; silent with ``--json``."""
         if not self.as_json:
-            print(text, flush=True)
+            print(printable(text), flush=True)
 
     def result(self, data: Mapping[str, Any]) -> None:
         """The command's result as JSON; silent without ``--json``."""
         if self.as_json:
             print(json.dumps(plain(data), ensure_ascii=False, allow_nan=False))
+
+
+def printable(text: str) -> str:
+    """Control characters from column names or cells never reach the terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "·" for c in text)
 
 
 def plain(value: Any) -> Any:
@@ -59,7 +64,7 @@ def plain(value: Any) -> Any:
 
 def note(text: str) -> None:
     """A remark on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def fail(message: str, kind: str, code: int, as_json: bool) -> int:

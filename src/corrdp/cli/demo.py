@@ -47,7 +47,7 @@ class Way:
 
 def run(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path(
-        "corrdp-demo"
+        "demo-out"
     ),
     seeds: Annotated[
         int, typer.Option("--seeds", min=2, help="Runs behind every noisy row of the comparison.")
