@@ -25,6 +25,8 @@ COMMANDS: dict[str, str] = {
     "fit": "corrdp.cli.fit",
     "predict": "corrdp.cli.predict",
     "verify": "corrdp.cli.verify",
+    "report": "corrdp.cli.report",
+    "audit": "corrdp.cli.audit",
 }
 
 USER_ERROR = 2
@@ -88,7 +90,7 @@ def _run(given: list[str]) -> int:
         reason = f"{error.filename or 'file'}: {error.strerror or error}"
         return console.fail(reason, type(error).__name__, USER_ERROR, as_json)
     except (KeyboardInterrupt, typer.Abort):
-        return console.fail("stopped; nothing was written", "Stopped", STOPPED, as_json)
+        code = STOPPED
     except MemoryError:
         message = "not enough memory for this table; use fewer columns or records"
         return console.fail(message, "MemoryError", USER_ERROR, as_json)
@@ -97,6 +99,8 @@ def _run(given: list[str]) -> int:
         if usage is None:
             raise
         return console.fail(usage, "UsageError", USER_ERROR, as_json)
+    if code == STOPPED:  # also what Typer makes of an interrupt
+        return console.fail("stopped; nothing was written", "Stopped", STOPPED, as_json)
     return code if isinstance(code, int) else 0
 
 

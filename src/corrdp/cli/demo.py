@@ -239,7 +239,7 @@ def _last_step(out: Output, files: dict[str, Path], output: Path) -> None:
     purposes = {
         MODEL: "the model; carries its certificate",
         CERTIFICATE: "the certificate with everything needed to check it",
-        PLAN: "columns, roles, privacy, training: edit and run again",
+        PLAN: "what to protect and how: edit it, run again",
         TRAIN: "the training records",
         TEST: "the test records",
     }
@@ -273,7 +273,7 @@ _COMPARE = """\
    because the ways differ there: at ε = 1 the last three agree within .001."""
 
 _READING = """\
-   Lower log-loss is better. DP protects every column as if it were sensitive and
-   pays for it. Leaving the sensitive columns out (partial) protects nobody: the
-   other columns still tell about them. Semi adds the least noise, by giving the
-   other columns no protection. CorrDP protects each as far as it tells."""
+   Lower log-loss is better. DP protects every column as if it were sensitive,
+   and pays for it. Leaving the sensitive columns out (partial) protects nobody:
+   the other columns still tell about them. Semi adds the least noise, by giving
+   the other columns no protection. CorrDP protects each as far as it tells."""

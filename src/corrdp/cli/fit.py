@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-MODEL, CERTIFICATE, PLAN = "model.json", "certificate.json", "plan.toml"
+MODEL, CERTIFICATE, PLAN, REPORT = "model.json", "certificate.json", "plan.toml", "report.html"
 
 
 def run(
@@ -50,7 +50,7 @@ def run(
 ) -> None:
     """Train a model on DATA as PLAN says.
 
-    Writes model.json, certificate.json and a copy of the plan. Nothing is written unless the
+    Writes model.json, certificate.json, report.html and a copy of the plan. Nothing is written unless the
     whole run succeeds, and nothing is spent when the table does not fit the plan.
     """
     from corrdp.plan_file import read_plan
@@ -99,10 +99,26 @@ def _save(model: Any, plan: Plan, output: Path) -> dict[str, Path]:
     }
     if certificate is not None:
         contents[CERTIFICATE] = certificate.save
-    elif (output / CERTIFICATE).exists():
-        (output / CERTIFICATE).unlink()
+    page = None if certificate is None else _page(certificate)
+    if page is not None:
+        contents[REPORT] = lambda path: write_text(path, page)
+    for name in (CERTIFICATE, REPORT):
+        if name not in contents:
+            (output / name).unlink(missing_ok=True)
     write_folder(output, contents)
     return {Path(name).stem: output / name for name in contents}
+
+
+def _page(certificate: Any) -> str | None:
+    """The report, or None where what it needs is not installed."""
+    from corrdp.errors import MissingExtraError
+    from corrdp.report import report_html, summarise
+
+    try:
+        return report_html(summarise(certificate))
+    except MissingExtraError as error:
+        note(f"note: no report was written: {error}")
+        return None
 
 
 def _print(out: Output, model: Any, records: int, metrics: dict[str, Any] | None) -> None:
