@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,8 +19,10 @@ from corrdp.allocation import allocate
 from corrdp.encoding import Encoder
 from corrdp.erm.account import TOLERANCE, read_budgets, step_problems
 from corrdp.erm.losses import Loss
+from corrdp.erm.published import known_distances
 from corrdp.errors import CorrDPError, VerificationError
 from corrdp.nn.network import Network, NetworkLattice
+from corrdp.nn.published import block_noise, published_account, standard_noise
 from corrdp.nn.query import GradientQuery
 from corrdp.nn.residual import network_loss_from_dict
 from corrdp.nn.sensitivity import NetworkSensitivity
@@ -66,6 +68,8 @@ class NetworkSetup:
     plan : NetworkPlan
     max_scale : float
         Largest noise in lattice units that the sampler's slack is reserved for.
+    base : float, optional
+        σ of the published calibration; None where noise is allocated at every step.
     """
 
     scale: float
@@ -76,6 +80,7 @@ class NetworkSetup:
     lattice: NetworkLattice
     plan: NetworkPlan
     max_scale: float
+    base: float | None = None
 
     def table(self, declaration: Declaration) -> NetworkSensitivity:
         """The sensitivity table of all kinds."""
@@ -125,6 +130,7 @@ def budget_entry(setup: NetworkSetup, budgets: Sequence[KindBudget]) -> dict[str
         "lattice": asdict(setup.lattice),
         "plan": asdict(setup.plan),
         "max_scale": setup.max_scale,
+        "base": setup.base,
         "kinds": [
             {
                 "name": budget.kind.name,
@@ -159,6 +165,7 @@ def read_setup(entry: Mapping[str, Any]) -> NetworkSetup:
             NetworkLattice(**entry["lattice"]),
             NetworkPlan(**entry["plan"]),
             decode_number(entry["max_scale"]),
+            None if entry["base"] is None else decode_number(entry["base"]),
         )
     except (KeyError, TypeError, CorrDPError) as error:
         raise VerificationError(f"the training entry is damaged: {error}") from None
@@ -196,6 +203,8 @@ def _account(
             f"the ledger fixed {steps} steps and holds {len(sigma)}; steps were added or removed"
         )
     problems = _model_problems(setup, network, iterates, sigma, decode_array(after["coefficients"]))
+    if setup.base is not None:
+        return _published(declaration, setup, setup.base, table, sigma, problems)
     use = step_use(table, iterates, sigma)
     budget, fixed, found = read_budgets(before, declaration, steps)
     problems += [*found, *step_problems(declaration.kinds, use, budget / steps)]
@@ -208,6 +217,30 @@ def _account(
     mus = guaranteed_mu(declaration.kinds, fixed, table.infimum, high)
     sampler = setup.sampler(network.dimension)
     return ReleaseAccount("network-release", run, mus, sampler, tuple(problems))
+
+
+def _published(
+    declaration: Declaration,
+    setup: NetworkSetup,
+    base: float,
+    table: NetworkSensitivity,
+    sigma: FloatArray,
+    problems: list[str],
+) -> ReleaseAccount:
+    """Account of a run with the published noise; noise below the rule counts for what it is."""
+    network = table.query.network
+    rule = block_noise(network, base, known_distances(declaration))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(rule > 0, sigma / rule, 1.0)
+    if not np.allclose(ratio, 1.0, rtol=TOLERANCE, atol=0.0):
+        problems = [*problems, "the noise is not that of the published calibration"]
+        base *= min(1.0, float(ratio.min()))
+    if not base >= standard_noise(declaration, table, setup.plan.steps) * (1.0 - 1e-6):
+        problems = [*problems, "the noise is less than the published calibration's standard noise"]
+    sampler = setup.sampler(network.dimension)
+    radius = setup.plan.skip_radius
+    account = published_account(declaration, table, radius, base, sampler)
+    return replace(account, problems=(*problems, *account.problems))
 
 
 def step_use(table: NetworkSensitivity, iterates: FloatArray, sigma: FloatArray) -> FloatArray:

@@ -23,6 +23,7 @@ from corrdp.distance import estimate_distances
 from corrdp.encoding import Encoder
 from corrdp.erm.fit import TrainingData, default_scale
 from corrdp.erm.losses import Logistic, Loss, Squared
+from corrdp.erm.published import Calibration
 from corrdp.errors import ConfigurationError
 from corrdp.linear_model import (
     DistanceChoice,
@@ -89,6 +90,7 @@ class _Network(BaseEstimator):  # type: ignore[misc]
         steps: int | None = None,
         learning_rate: float | None = None,
         scale: float | None = None,
+        calibration: Calibration = "optimal",
         budget: PrivacyBudget | None = None,
         progress: Callable[[int, int], None] | None = None,
         checkpoint: str | Path | None = None,
@@ -115,6 +117,7 @@ class _Network(BaseEstimator):  # type: ignore[misc]
         self.steps = steps
         self.learning_rate = learning_rate
         self.scale = scale
+        self.calibration = calibration
         self.budget = budget
         self.progress = progress
         self.checkpoint = checkpoint
@@ -178,6 +181,7 @@ class _Network(BaseEstimator):  # type: ignore[misc]
             listed,
             self.steps,
             self.learning_rate,
+            self.calibration,
         )
 
     def _target(self) -> PrivacyTarget:
@@ -362,6 +366,9 @@ class CorrDPMLPClassifier(ClassifierMixin, _Network):  # type: ignore[misc]
         Clip of the signal per hidden layer, and of the hidden values at trained output weights.
     steps, learning_rate, scale : optional
         Overrides of the data-free defaults.
+    calibration : {"optimal", "published"}
+        ``"published"`` fixes the noise by the paper's rule on the slices of the first layer; the
+        certificate tells what it holds (THEORY T8).
     checkpoint : path, optional
         Where an interrupted fit leaves its ledger and iterates; the next fit with the same
         parameters and table goes on from there and is certified as one run. Keep one copy.
@@ -416,6 +423,7 @@ class CorrDPMLPClassifier(ClassifierMixin, _Network):  # type: ignore[misc]
         steps: int | None = None,
         learning_rate: float | None = None,
         scale: float | None = None,
+        calibration: Calibration = "optimal",
         budget: PrivacyBudget | None = None,
         progress: Callable[[int, int], None] | None = None,
         checkpoint: str | Path | None = None,
@@ -443,6 +451,7 @@ class CorrDPMLPClassifier(ClassifierMixin, _Network):  # type: ignore[misc]
             steps=steps,
             learning_rate=learning_rate,
             scale=scale,
+            calibration=calibration,
             budget=budget,
             progress=progress,
             checkpoint=checkpoint,
@@ -578,6 +587,7 @@ class CorrDPMLPRegressor(RegressorMixin, _Network):  # type: ignore[misc]
         steps: int | None = None,
         learning_rate: float | None = None,
         scale: float | None = None,
+        calibration: Calibration = "optimal",
         budget: PrivacyBudget | None = None,
         progress: Callable[[int, int], None] | None = None,
         checkpoint: str | Path | None = None,
@@ -605,6 +615,7 @@ class CorrDPMLPRegressor(RegressorMixin, _Network):  # type: ignore[misc]
             steps=steps,
             learning_rate=learning_rate,
             scale=scale,
+            calibration=calibration,
             budget=budget,
             progress=progress,
             checkpoint=checkpoint,

@@ -21,6 +21,7 @@ from corrdp.distance import EstimateSettings
 from corrdp.encoding import Encoder
 from corrdp.erm.fit import TrainingData
 from corrdp.erm.losses import Loss, Squared
+from corrdp.erm.published import Calibration, known_distances
 from corrdp.errors import ConfigurationError, VerificationError
 from corrdp.files import write_text
 from corrdp.nn.account import (
@@ -33,6 +34,7 @@ from corrdp.nn.account import (
 )
 from corrdp.nn.gradients import Inputs
 from corrdp.nn.network import Network, NetworkLattice
+from corrdp.nn.published import block_noise, standard_noise
 from corrdp.nn.query import GradientQuery
 from corrdp.nn.sensitivity import NetworkSensitivity
 from corrdp.nn.trainer import NetworkPlan, NetworkRun, Progress, averaged, train_network
@@ -81,6 +83,14 @@ class NetworkTask:
         """The encoder that the mechanism uses."""
         return self.table.query.network.encoder
 
+    @property
+    def fixed_noise(self) -> FloatArray | None:
+        """σ per block of the published calibration, None where noise is allocated."""
+        if self.setup.base is None:
+            return None
+        network = self.table.query.network
+        return block_noise(network, self.setup.base, known_distances(self.declaration))
+
 
 @dataclass(frozen=True)
 class NetworkRecipe:
@@ -96,6 +106,8 @@ class NetworkRecipe:
         Empty for the defaults.
     steps, learning_rate : optional
         What the user fixed of the plan.
+    calibration : {"optimal", "published"}
+        Allocate noise at every step, or fix it by THEORY T8's rule.
     """
 
     shape: Network
@@ -104,6 +116,13 @@ class NetworkRecipe:
     clips: tuple[float, ...] = ()
     steps: int | None = None
     learning_rate: float | None = None
+    calibration: Calibration = "optimal"
+
+    def __post_init__(self) -> None:
+        if self.calibration not in ("optimal", "published"):
+            raise ConfigurationError(
+                f"calibration={self.calibration!r} is unknown; use 'optimal' or 'published'"
+            )
 
     def prepare(self, declaration: Declaration) -> NetworkTask:
         """Fix everything that the guarantee rests on, from public numbers alone.
@@ -131,7 +150,12 @@ class NetworkRecipe:
         budgets = declaration.budgets()
         budget = np.array([one.mu_squared for one in budgets])
         plan = self._plan(table, budget, declaration.n)
-        limit = largest_noise(table, budget, plan.steps, plan.skip_radius) / lattice.spacing
+        if self.calibration == "published":
+            base = standard_noise(declaration, table, plan.steps)
+            limit = 1.01 * base / lattice.spacing
+        else:
+            base = None
+            limit = largest_noise(table, budget, plan.steps, plan.skip_radius) / lattice.spacing
         setup = NetworkSetup(
             scale,
             network.to_dict(),
@@ -141,6 +165,7 @@ class NetworkRecipe:
             lattice,
             plan,
             limit,
+            base,
         )
         return NetworkTask(declaration, budgets, setup, table)
 
@@ -270,6 +295,7 @@ def fit_network(
             plan,
             noise,
             task.setup.max_scale,
+            fixed_noise=task.fixed_noise,
             start=run,
             progress=progress,
             keep=state.keep,

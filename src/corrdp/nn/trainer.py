@@ -105,6 +105,7 @@ def train_network(
     noise: NoiseSource,
     max_scale: float,
     *,
+    fixed_noise: FloatArray | None = None,
     start: NetworkRun | None = None,
     progress: Progress | None = None,
     keep: Keep | None = None,
@@ -117,6 +118,8 @@ def train_network(
         Squared μ per kind and step.
     max_scale : float
         Largest noise in lattice units that the sampler's slack was reserved for.
+    fixed_noise : array of shape (blocks,), optional
+        σ of every step, fixed in advance, instead of an allocation.
     keep : callable, optional
         Called with what was released after every step.
 
@@ -140,14 +143,17 @@ def train_network(
     dual = None
     for step in range(first, plan.steps):
         parameters = iterates[step]
-        allocation = allocate(
-            table(parameters), step_budget, network.dimensions, start=dual, tolerance=TOLERANCE
-        )
-        dual, sigmas[step] = allocation.dual, allocation.sigma
-        if allocation.sigma.max() > max_scale * query.lattice.spacing:
+        if fixed_noise is None:
+            allocation = allocate(
+                table(parameters), step_budget, network.dimensions, start=dual, tolerance=TOLERANCE
+            )
+            dual, sigmas[step] = allocation.dual, allocation.sigma
+        else:
+            sigmas[step] = fixed_noise
+        if sigmas[step].max() > max_scale * query.lattice.spacing:
             raise ConfigurationError("the noise outgrew what was reserved for the sampler")
         total = gradient_sum(query, parameters, inputs, label)
-        spread = network.spread(allocation.sigma)
+        spread = network.spread(sigmas[step])
         noisy = release(total, spread, query.lattice.spacing, noise.child("gradient", step))
         moved = parameters - plan.learning_rate / inputs.size * noisy
         iterates[step + 1] = single_precision(network.project(moved, plan.skip_radius))
