@@ -39,11 +39,7 @@ def test_fit_writes_model_certificate_and_plan(
     out = tmp_path / "deep" / "out"
     done = corrdp("fit", data, plan, "-o", out)
     assert done.code == 0
-    assert sorted(path.name for path in out.iterdir()) == [
-        "certificate.json",
-        "model.json",
-        "plan.toml",
-    ]
+    assert {path.name for path in out.iterdir()} >= {"certificate.json", "model.json", "plan.toml"}
     assert "This certificate HOLDS" in done.out
     assert "accuracy" not in done.out
     assert "loss" not in done.err

@@ -50,8 +50,8 @@ def run(
 ) -> None:
     """Train a model on DATA as PLAN says.
 
-    Writes model.json, certificate.json, report.html and a copy of the plan. Nothing is written unless the
-    whole run succeeds, and nothing is spent when the table does not fit the plan.
+    Writes model.json, certificate.json, report.html and a copy of the plan. Nothing is written
+    unless the whole run succeeds, and nothing is spent when the table does not fit the plan.
     """
     from corrdp.plan_file import read_plan
     from corrdp.tables import read_table
@@ -99,26 +99,28 @@ def _save(model: Any, plan: Plan, output: Path) -> dict[str, Path]:
     }
     if certificate is not None:
         contents[CERTIFICATE] = certificate.save
-    page = None if certificate is None else _page(certificate)
-    if page is not None:
-        contents[REPORT] = lambda path: write_text(path, page)
-    for name in (CERTIFICATE, REPORT):
-        if name not in contents:
-            (output / name).unlink(missing_ok=True)
+    elif (output / CERTIFICATE).exists():
+        (output / CERTIFICATE).unlink()
+    (output / REPORT).unlink(missing_ok=True)
     write_folder(output, contents)
-    return {Path(name).stem: output / name for name in contents}
+    names = list(contents)
+    # the model is safe by now, whatever happens to the page
+    if certificate is not None and _write_page(certificate, output / REPORT):
+        names.append(REPORT)
+    return {Path(name).stem: output / name for name in names}
 
 
-def _page(certificate: Any) -> str | None:
-    """The report, or None where what it needs is not installed."""
+def _write_page(certificate: Any, path: Path) -> bool:
+    """Write the report; False where what it needs is not installed."""
     from corrdp.errors import MissingExtraError
-    from corrdp.report import report_html, summarise
+    from corrdp.report import write_report
 
     try:
-        return report_html(summarise(certificate))
+        write_report(certificate, path)
     except MissingExtraError as error:
         note(f"note: no report was written: {error}")
-        return None
+        return False
+    return True
 
 
 def _print(out: Output, model: Any, records: int, metrics: dict[str, Any] | None) -> None:
