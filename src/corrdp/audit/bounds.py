@@ -106,6 +106,8 @@ def _lower_bound(
             f"outputs_a has {a.shape[1]} statistics and outputs_b {b.shape[1]}; pass the same"
         )
     level = (1.0 - confidence) / 2.0
+    # a stricter level for choosing: the best of many events must not be the luckiest
+    choose = level / 50.0
     train_a, test_a = a[0::2], a[1::2]
     train_b, test_b = b[0::2], b[1::2]
     directions = _directions(train_a, train_b)
@@ -115,7 +117,7 @@ def _lower_bound(
         for side in (1.0, -1.0):
             for swapped in (False, True):
                 first, second = (scores_b, scores_a) if swapped else (scores_a, scores_b)
-                value, threshold = _best_threshold(side * first, side * second, level, bound)
+                value, threshold = _best_threshold(side * first, side * second, choose, bound)
                 if value > best:
                     best, event = value, (side * direction, swapped, threshold)
     if event is None:
