@@ -175,14 +175,14 @@ def _scenarios(model: Any, records: int, task: Any) -> list[Scenario]:
     kinds = [kind.name for kind in task.declaration.kinds]
     kinds = [name for name in kinds if name not in (SENSITIVE, INSENSITIVE, RECORD)]
 
-    def changed(name: str, n: int = records, **changes: Any) -> Scenario:
+    def changed(name: str, changes: dict[str, Any], n: int = records) -> Scenario:
         return _scenario(name, type(model)(**{**params, **changes})._task(n, False))
 
     cases = [_scenario("as planned", task)]
     for d in TRIED if kinds else ():
-        cases.append(changed(f"all distances {d:g}", distances=dict.fromkeys(kinds, d)))
+        cases.append(changed(f"all distances {d:g}", {"distances": dict.fromkeys(kinds, d)}))
     ordinary = schema.all_sensitive()
-    cases.append(changed("ordinary DP", schema=ordinary, distances=None))
-    cases.append(changed("half the epsilon", epsilon=epsilon / 2))
-    cases.append(changed("twice the records", 2 * records))
+    cases.append(changed("ordinary DP", {"schema": ordinary, "distances": None}))
+    cases.append(changed("half the epsilon", {"epsilon": epsilon / 2}))
+    cases.append(changed("twice the records", {}, 2 * records))
     return cases

@@ -774,6 +774,7 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
 
 
 def require_infinite(epsilon: object) -> None:
+    """Without a schema only training without privacy is possible."""
     if not math.isinf(check_epsilon(epsilon)):
         raise ConfigurationError(
             f"epsilon={epsilon!r} needs a schema with public bounds, for example Schema("

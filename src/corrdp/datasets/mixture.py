@@ -41,6 +41,7 @@ class Levels:
 
     @property
     def probabilities(self) -> FloatArray:
+        """Share of every level, in order."""
         return np.array(self.shares)
 
     @property

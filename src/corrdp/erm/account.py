@@ -366,6 +366,7 @@ def step_use(table: SensitivityTable, iterates: FloatArray, sigma: FloatArray) -
 def step_problems(
     kinds: Sequence[NeighbourKind], use: FloatArray, step_budget: FloatArray
 ) -> list[str]:
+    """A sentence per kind whose budget some step exceeded."""
     problems = []
     for position, kind in enumerate(kinds):
         over = np.flatnonzero(use[:, position] > step_budget[position] * (1.0 + TOLERANCE))
