@@ -27,7 +27,7 @@ Unconfirmed: TypeAlias = Literal["refuse", "accept"]
 # everything else at the top level belongs to the schema
 SECTIONS = ("privacy", "training", "file")
 # objects of the running process, never part of a file
-PROCESS_ONLY = ("schema", "budget", "progress", "random_state")
+PROCESS_ONLY = ("schema", "budget", "progress", "checkpoint", "random_state")
 
 # keys of [privacy] that become a part of distances=
 DERIVED = ("joint_distance", "estimate")
@@ -46,6 +46,9 @@ class ModelClass:
 MODELS: dict[str, ModelClass] = {
     "logistic": ModelClass("corrdp.linear_model", classifier="CorrDPLogisticRegression"),
     "ridge": ModelClass("corrdp.linear_model", regressor="CorrDPRidge"),
+    "mlp": ModelClass(
+        "corrdp.nn.estimators", "CorrDPMLPClassifier", "CorrDPMLPRegressor", extra="torch"
+    ),
 }
 
 

@@ -228,3 +228,25 @@ def test_demo_six_steps_in_80_columns(
         assert any(line.startswith(f"   {way} ") for line in lines)
     assert corrdp("verify", tmp_path / "demo-out" / "certificate.json").code == 0
     assert corrdp("plan", tmp_path / "demo-out" / "plan.toml", "-n", 23893).code == 0
+
+
+def test_a_network_by_one_word(corrdp: Command, data: Path, plan: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    text = PLAN.replace("steps = 20", 'model = "mlp"\nsteps = 3')
+    plan.write_text(text, encoding="utf-8")
+    done = corrdp("fit", data, plan, "-o", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert corrdp("verify", tmp_path / "out").code == 0
+    assert corrdp("predict", tmp_path / "out", data, "--json").data["records"] == 600
+    assert corrdp("plan", plan, "-n", 600).code in (0, 2)
+
+
+def test_regression(corrdp: Command, data: Path, plan: Path, tmp_path: Path) -> None:
+    drafted = tmp_path / "drafted.toml"
+    corrdp("init", data, "--label", "age", "-o", drafted)
+    text = drafted.read_text(encoding="utf-8").replace("confirmed = false", "confirmed = true")
+    drafted.write_text(text, encoding="utf-8")
+    told = corrdp("fit", data, drafted, "-o", tmp_path / "out", "--test", data, "--json").data
+    assert {"r2", "mean_absolute_error", "root_mean_squared_error"} < set(told["metrics"])
+    scored = corrdp("predict", tmp_path / "out", data)
+    assert scored.out.splitlines()[0] == "prediction"
