@@ -7,11 +7,9 @@ listed here with its reason, and an exception that is no longer needed fails too
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 SRC = Path(__file__).resolve().parents[1] / "src" / "corrdp"
 FILES = sorted(SRC.rglob("*.py"))
@@ -69,6 +67,11 @@ LONG_FILES = {"linear_model.py": 820, "nn/estimators.py": 700}
 
 
 @cache
+def nodes(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree(path)))
+
+
+@cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -106,7 +109,7 @@ def dotted(node: ast.AST) -> str:
 
 def for_type_checkers(path: Path) -> set[int]:
     """Nodes under ``if TYPE_CHECKING``."""
-    blocks = [n for n in ast.walk(tree(path)) if isinstance(n, ast.If)]
+    blocks = [n for n in nodes(path) if isinstance(n, ast.If)]
     found = [n for n in blocks if isinstance(n.test, ast.Name) and n.test.id == "TYPE_CHECKING"]
     return {id(node) for block in found for part in block.body for node in ast.walk(part)}
 
@@ -123,7 +126,7 @@ def imported(node: ast.AST) -> list[str]:
 def imports(path: Path) -> Iterator[tuple[str, bool]]:
     """(absolute name, whether at module level) of every import that runs."""
     typed, top = for_type_checkers(path), {id(node) for node in tree(path).body}
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if id(node) not in typed:
             for name in imported(node):
                 yield name, id(node) in top
@@ -140,13 +143,31 @@ def own_imports(path: Path) -> Iterator[tuple[str, bool]]:
                 yield ".".join(parts), top
 
 
-BELOW_ROOT = [name for name in MODULES if unit(name) not in ("", "privacy")]
-PRIVACY = [name for name in BELOW_ROOT if name != "privacy"]
+def every_file(check: Callable[[Path], None]) -> Callable[[], None]:
+    """One test that runs a check on every file and lists all that fail."""
+
+    def test() -> None:
+        problems = []
+        for path in FILES:
+            try:
+                check(path)
+            except AssertionError as error:
+                problems.append(f"{name_of(path)}: {error}")
+        assert not problems, "\n".join(problems)
+
+    test.__name__, test.__doc__ = check.__name__, check.__doc__
+    return test
 
 
-@pytest.mark.parametrize("module", PRIVACY)
-def test_imports_go_downward(module: str) -> None:
-    for other, top in own_imports(MODULES[module]):
+PLACED = [name for name in MODULES if name not in ("", "privacy")]
+
+
+@every_file
+def test_imports_go_downward(path: Path) -> None:
+    module = name_of(path)
+    if module not in PLACED:
+        return
+    for other, top in own_imports(path):
         if other in ("", "privacy") or (
             not top and (unit(module), unit(other)) in UPWARD_WHEN_CALLED
         ):
@@ -157,7 +178,7 @@ def test_imports_go_downward(module: str) -> None:
 def test_every_upward_exception_is_used() -> None:
     used = {
         (unit(module), unit(other))
-        for module in PRIVACY
+        for module in PLACED
         for other, top in own_imports(MODULES[module])
         if not top
     }
@@ -197,14 +218,14 @@ def test_importing_the_package_imports_nothing() -> None:
 def named_modules(path: Path) -> Iterator[tuple[str, bool]]:
     """Imports, those by ``import_module("name")`` too."""
     yield from imports(path)
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             for argument in node.args[:1]:
                 if isinstance(argument, ast.Constant):
                     yield str(argument.value), False
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_file
 def test_extras_stay_in_their_package(path: Path) -> None:
     for name, top in named_modules(path):
         package = name.split(".")[0]
@@ -214,14 +235,14 @@ def test_extras_stay_in_their_package(path: Path) -> None:
             assert not top, f"{name} must be imported where it is needed, with a helpful error"
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_file
 def test_public_interfaces_of_scikit_learn_only(path: Path) -> None:
     for name, _ in named_modules(path):
         if name.split(".")[0] in ("sklearn", "scipy", "narwhals"):
             assert not any(part.startswith("_") for part in name.split(".")), name
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_file
 def test_only_noise_draws(path: Path) -> None:
     """No other module names a source of randomness; generators may appear as types."""
     if name_of(path) in RANDOM_MODULES:
@@ -229,7 +250,7 @@ def test_only_noise_draws(path: Path) -> None:
     for name, _ in named_modules(path):
         assert name.split(".")[0] not in ("random", "secrets", "uuid"), name
         assert "numpy.random" not in name, name
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         text = dotted(node)
         if text.startswith(("np.random.", "numpy.random.")):
             assert text.split(".")[2] in ("Generator", "RandomState"), text
@@ -237,11 +258,11 @@ def test_only_noise_draws(path: Path) -> None:
         assert not text.endswith(".rvs"), text
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_file
 def test_only_commands_print(path: Path) -> None:
     if name_of(path).split(".")[0] == "cli":
         return
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         assert not (isinstance(node, ast.Name) and node.id == "print"), node.lineno
         text = dotted(node)
         assert text not in ("sys.stdout", "sys.stderr"), node.lineno
@@ -251,10 +272,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def functions(path: Path) -> list[Function]:
-    return [n for n in ast.walk(tree(path)) if isinstance(n, Function)]
+    return [n for n in nodes(path) if isinstance(n, Function)]
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_file
 def test_no_keyword_catch_all(path: Path) -> None:
     """A misspelt parameter must be an error: no ``**kwargs`` in any definition."""
     assert [f.name for f in functions(path) if f.args.kwarg] == []
@@ -269,13 +290,13 @@ def body_lines(function: Function) -> int:
     return lines
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_file
 def test_functions_fit_a_screen(path: Path) -> None:
     long = {f.name: body_lines(f) for f in functions(path) if body_lines(f) > LINES_PER_FUNCTION}
     assert long == {}
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_file
 def test_files_fit_a_sitting(path: Path) -> None:
     lines = len(path.read_text(encoding="utf-8").splitlines())
     name = path.relative_to(SRC).as_posix()
@@ -293,13 +314,13 @@ def public_definitions(path: Path) -> Iterator[tuple[str, str | None]]:
                     yield f"{node.name}.{part.name}", ast.get_docstring(part)
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_file
 def test_public_definitions_say_what_they_mean(path: Path) -> None:
     assert (ast.get_docstring(tree(path)) or "").strip()
     assert [name for name, docstring in public_definitions(path) if not docstring] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_file
 def test_exports_exist(path: Path) -> None:
     """``__all__`` names what the module defines or imports, once each."""
     listed = [
@@ -325,12 +346,12 @@ def test_exports_exist(path: Path) -> None:
         assert set(names) <= bound
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in FILES if name_of(p).split(".")[0] in ("report", "audit")], ids=name_of
-)
+@every_file
 def test_reports_and_audits_use_public_parts(path: Path) -> None:
     """They never reach into an estimator's privates."""
-    for node in ast.walk(tree(path)):
+    if name_of(path).split(".")[0] not in ("report", "audit"):
+        return
+    for node in nodes(path):
         if (
             isinstance(node, ast.Attribute)
             and node.attr.startswith("_")
