@@ -33,7 +33,7 @@ from corrdp.erm.fit import (
 )
 from corrdp.erm.losses import Logistic, Loss, Squared
 from corrdp.erm.published import Calibration
-from corrdp.errors import ConfigurationError, UtilityWarning
+from corrdp.errors import ConfigurationError, DataError, UtilityWarning
 from corrdp.neighbours import Adjacency
 from corrdp.noise import NoiseSource, noise_source
 from corrdp.parameters import check_alpha, check_delta, check_run
@@ -270,11 +270,11 @@ class _LinearModel(BaseEstimator):  # type: ignore[misc]
         return theta
 
     def _fit_exact(self, records: Records, label: FloatArray, schema: Schema) -> FloatArray:
+        weights = self._class_weights(schema)
         scale = default_scale(len(schema.used)) if self.scale is None else self.scale
         self.encoder_ = Encoder(schema, scale)
         self.certificate_ = None
         design = self.encoder_.transform(records)
-        weights = self._class_weights(schema)
         per_record = np.ones(design.size)
         if weights is not None:
             per_record = np.asarray(weights)[label.astype(np.int64)]
@@ -549,6 +549,14 @@ class CorrDPLogisticRegression(ClassifierMixin, _LinearModel):  # type: ignore[m
         self.coef_, self.intercept_ = theta[None, :-1], theta[-1:]
         self.certificate_ = None
         return self
+
+    def _exact(self, design: Design, label: FloatArray, weights: FloatArray) -> FloatArray:
+        if len(np.unique(label)) < 2:
+            raise DataError(
+                "only one class is present: without privacy its optimum lies at infinity; add "
+                "records of the other class"
+            )
+        return super()._exact(design, label, weights)
 
     def decision_function(self, X: Any) -> FloatArray:
         """Score θᵀφ, shape (n,); positive means the second class."""
