@@ -35,7 +35,15 @@ from corrdp.queries.gaussian import (
 from corrdp.queries.laplace import draw_laplace, laplace_scales, laplace_use, laplace_variance
 from corrdp.queries.query import Query
 
-__all__ = ["Calibration", "Mechanism", "QueryPlan", "draw", "exact_sums", "plan_queries"]
+__all__ = [
+    "Calibration",
+    "Mechanism",
+    "QueryPlan",
+    "add_noise",
+    "draw",
+    "exact_sums",
+    "plan_queries",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Mechanism: TypeAlias = Literal["gaussian", "laplace"]
@@ -227,10 +235,17 @@ def _check_slack(plan: QueryPlan) -> None:
 def draw(plan: QueryPlan, table: Checked, source: NoiseSource) -> list[FloatArray]:
     """Noisy sums of every block, in the plan's order."""
     data = table.coded(plan.bits)
+    return add_noise(plan, [block.total(data) for block in plan.blocks], source)
+
+
+def add_noise(
+    plan: QueryPlan, totals: Sequence[FloatArray], source: NoiseSource
+) -> list[FloatArray]:
+    """Exact sums of every block plus the plan's noise, each block from its own stream."""
     add: Any = draw_laplace if plan.mechanism == "laplace" else draw_gaussian
     return [
-        add(block.total(data), float(noise), float(spacing), source.child("query", position))
-        for position, (block, noise, spacing) in enumerate(
-            zip(plan.blocks, plan.noise, plan.spacing, strict=True)
+        add(total, float(noise), float(spacing), source.child("query", position))
+        for position, (total, noise, spacing) in enumerate(
+            zip(totals, plan.noise, plan.spacing, strict=True)
         )
     ]

@@ -100,13 +100,14 @@ def model_problems(
     """What a model entry says that does not follow from the release before it."""
     try:
         penalty, scale = decode_number(entry["penalty"]), decode_number(entry["scale"])
+        ridge = decode_number(entry["ridge"])
         claimed = decode_array(entry["coefficients"])
     except KeyError:
         raise VerificationError("the entry of a model is damaged") from None
-    if not (penalty >= 0 and scale > 0):
+    if not (penalty >= 0 and scale > 0 and ridge >= 0):
         raise VerificationError("the entry of a model is damaged")
-    own = solve_ridge(moments_of(plan, plan.released(values)), penalty).theta / scale
-    # eigenvectors differ between platforms in the last bits, and the grid of ridges may flip
+    # the ridge as written: platforms may choose different ones where two are equally good
+    own = solve_ridge(moments_of(plan, plan.released(values)), penalty, ridge).theta / scale
     if claimed.shape != own.shape or not np.allclose(claimed, own, rtol=1e-6, atol=1e-6):
         return ["the model does not follow from the released moments"]
     return []

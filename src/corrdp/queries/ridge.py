@@ -19,7 +19,7 @@ from corrdp.errors import ConfigurationError
 __all__ = ["Moments", "RidgeFit", "solve_ridge"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-RIDGES = 60
+RIDGES = 80
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,7 +112,7 @@ def _centred(moments: Moments) -> _Centred:
     return _Centred(matrix, variance, right, right_variance, mean, basis)
 
 
-def solve_ridge(moments: Moments, penalty: float) -> RidgeFit:
+def solve_ridge(moments: Moments, penalty: float, ridge: float | None = None) -> RidgeFit:
     """Least squares with eigenvalues floored at E/2 and a ridge chosen by SURE.
 
     Parameters
@@ -120,6 +120,8 @@ def solve_ridge(moments: Moments, penalty: float) -> RidgeFit:
     moments : Moments
     penalty : float
         Σ(t − y)²/2n + (penalty/2)‖θ‖², constant left out, in the moments' coordinates.
+    ridge : float, optional
+        Added to every eigenvalue instead of what SURE chooses.
 
     Returns
     -------
@@ -136,11 +138,17 @@ def solve_ridge(moments: Moments, penalty: float) -> RidgeFit:
     values = np.maximum(values, floor) + penalty
     right = axes.T @ centred.right
     first = axes @ (right / values)
-    noise = axes.T @ _error_covariance(centred, first) @ axes
-    ridge = _least_risk(values, right, np.diag(noise))
+    if ridge is None:
+        noise = axes.T @ _error_covariance(centred, first) @ axes
+        ridge = _least_risk(values, right, np.diag(noise))
     shrunk = 1.0 / (values + ridge)
     theta = axes @ (shrunk * right)
-    constant = moments.cross[-1] / moments.n - centred.mean @ theta
+    label = moments.cross[-1] / moments.n
+    if floored:
+        # where the noise drowns a direction the label's mean may be drowned too (Stein's rule)
+        noise_share = moments.cross_variance[-1] / moments.n**2 / max(label**2, 1e-300)
+        label = float(np.clip(label * max(0.0, 1.0 - noise_share), -1.0, 1.0))
+    constant = label - centred.mean @ theta
     errors = None
     if not floored:
         noise = axes.T @ _error_covariance(centred, theta) @ axes
@@ -163,7 +171,7 @@ def _least_risk(values: FloatArray, right: FloatArray, noise: FloatArray) -> flo
     s = λ/(λ + ρ) costs λ[(1 − s)²(β² − v) + s²v]/λ².
     """
     top = float(values.max())
-    grid = np.concatenate([[0.0], np.geomspace(1e-4 * top, 10.0 * top, RIDGES)])
+    grid = np.concatenate([[0.0], np.geomspace(1e-4 * top, 1e3 * top, RIDGES)])
     keep = values / (values + grid[:, None])
     risk = (((1.0 - keep) ** 2 * (right**2 - noise) + keep**2 * noise) / values).sum(axis=1)
     return float(grid[int(np.argmin(risk))])
@@ -187,7 +195,13 @@ def _standard_errors(
     bias = axes @ (ridge / values * (axes.T @ theta))
     # the bias is estimated too, by what the shrinkage took away
     taken = axes * (ridge * shrunk / values)
-    variance = np.diag(covariance) + bias**2 + np.diag(taken @ inner @ taken.T)
+    covariance = covariance + taken @ inner @ taken.T
+    # second order: the noise in C^-1 spreads what the first order moved, and inflates θ
+    inverse = (axes * shrunk) @ axes.T
+    spread = centred.variance @ np.diag(covariance)
+    covariance = covariance + (inverse * spread) @ inverse.T
+    inflation = inverse @ (centred.variance @ np.diag(inverse) * theta)
+    variance = np.diag(covariance) + bias**2 + inflation**2
     last = len(centred.mean)
     constant = residual / n + moments.cross_variance[last] / n**2
     constant += float(theta**2 @ moments.gram_variance[:last, last]) / n**2
