@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -75,11 +74,12 @@ def _about_distances(summary: Mapping[str, Any]) -> list[Edge]:
                 "one that was used. The loss that holds is stated for the distance that was used.",
             )
         )
-    if any(c["role"] == "insensitive" and math.isinf(c["epsilon_holds"]) for c in columns):
+    if any(c["role"] == "insensitive" and c["distance"] == 0 for c in columns):
         edges.append(
             (
                 "Columns at distance 0",
-                "They have no protection of their own. A cap (epsilon_cap) gives them some.",
+                "They are protected only as far as the noise for others happens to hide them. "
+                "A cap (epsilon_cap) gives them a limit of their own.",
             )
         )
     if sum(c["role"] == "insensitive" for c in columns) > 1 and claims["adjacency"] == "feature":

@@ -56,9 +56,9 @@ def summary_sentences(certificate: Certificate) -> list[str]:
         sentences.append(
             f"All insensitive columns at once: ε = {format_loss(joint['insensitive'])}."
         )
-    sentences.append(
-        f"The whole record (ordinary differential privacy): ε = {format_loss(joint['record'])}."
-    )
+    public = any(column["role"] == "public" for column in certificate.columns)
+    whole = "but its public columns" if public else "(ordinary differential privacy)"
+    sentences.append(f"The whole record {whole}: ε = {format_loss(joint['record'])}.")
     return sentences
 
 

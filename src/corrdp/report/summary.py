@@ -246,9 +246,7 @@ def _protected(summary: Mapping[str, Any]) -> list[str]:
             f"it, in 50\u00a0% (ε\u00a0=\u00a0{loss(joint['sensitive']['epsilon'])}, "
             f"δ\u00a0=\u00a0{tiny(claims['delta'])})."
         )
-    others = [
-        c for c in columns if c["role"] == "insensitive" and math.isfinite(c["epsilon_holds"])
-    ]
+    others = [c for c in columns if c["role"] == "insensitive" and not _open(c)]
     if others:
         weakest = max(others, key=lambda column: column["best_guess"])
         strongest = min(others, key=lambda column: column["best_guess"])
@@ -269,9 +267,10 @@ def _unprotected(summary: Mapping[str, Any]) -> list[str]:
     sentences = []
     if "record" in joint:
         row = joint["record"]
-        if math.isinf(row["epsilon"]):
+        if _open(row):
             sentences.append(
-                "The whole record, several columns changed at once, has no guarantee (ε = ∞)."
+                "Several columns changed at once, up to the whole record, have "
+                f"{_none(row['epsilon'])}."
             )
         else:
             sentences.append(
@@ -279,12 +278,14 @@ def _unprotected(summary: Mapping[str, Any]) -> list[str]:
                 f"{loss(row['epsilon'])}: a guess between two whole records may be right in "
                 f"{percent(row['best_guess'])} of cases."
             )
-    open_ = [c["name"] for c in columns if c["role"] != "public" and math.isinf(c["epsilon_holds"])]
+    open_ = [c for c in columns if c["role"] != "public" and _open(c)]
     if open_:
-        sentences.append(
-            f"Nothing limits what is revealed about {listed(open_)}: a distance of 0 says that "
-            "they tell nothing about the sensitive columns."
-        )
+        weakest = max(column["epsilon_holds"] for column in open_)
+        why = ""
+        if all(column["distance"] == 0 for column in open_):
+            why = ": a distance of 0 says that they tell nothing about the sensitive columns"
+        names = listed([column["name"] for column in open_])
+        sentences.append(f"By themselves, these have {_none(weakest)}: {names}{why}.")
     public = [c["name"] for c in columns if c["role"] == "public"]
     if public:
         sentences.append(f"Public columns ({listed(public)}) are not protected at all.")
@@ -294,6 +295,16 @@ def _unprotected(summary: Mapping[str, Any]) -> list[str]:
         "table."
     )
     return sentences
+
+
+def _open(row: Mapping[str, Any]) -> bool:
+    """Whether so large a loss holds that it limits next to nothing."""
+    return float(row["best_guess"]) > 0.9999
+
+
+def _none(epsilon: float) -> str:
+    practically = "" if math.isinf(epsilon) else "practically "
+    return f"{practically}no protection (ε\u00a0= {loss(epsilon)})"
 
 
 def percent(share: float) -> str:
