@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shutil
+import sys
 import textwrap
 import warnings
 from collections.abc import Sequence
@@ -247,12 +249,22 @@ def _last_step(out: Output, files: dict[str, Path], output: Path) -> None:
     for name, path in files.items():
         out.line(f"   {str(path).ljust(width)}  {purposes[name]}")
     out.line()
+    command = _command()
     out.line("   Check the certificate:")
-    out.line(f"     corrdp verify {output / CERTIFICATE}")
+    out.line(f"     {command} verify {output / CERTIFICATE}")
     out.line("   Train again as the plan says:")
-    out.line(f"     corrdp fit {output / TRAIN} {output / PLAN} -o out/")
+    out.line(f"     {command} fit {output / TRAIN} {output / PLAN} -o out/")
     out.line("   Start with a file of your own:")
-    out.line("     corrdp init data.csv --label NAME")
+    out.line(f"     {command} init data.csv --label NAME")
+
+
+def _command() -> str:
+    """How the user can call corrdp: by name where it is on the path."""
+    called = Path(sys.argv[0])
+    if shutil.which("corrdp") is None and called.name == "corrdp":
+        here = Path.cwd()
+        return str(called.relative_to(here) if called.is_relative_to(here) else called)
+    return "corrdp"
 
 
 _RECORDS = """\
@@ -270,7 +282,7 @@ _TRAIN = """\
 _COMPARE = """\
    The same model on the same records, measured on {test:,} test records. Noisy
    rows are means over {seeds} runs; ± is two standard errors. A small ε was chosen
-   because the ways differ there: at ε = 1 the last three agree within .001."""
+   because the ways differ there: at ε = 1 the last three agree within .002."""
 
 _READING = """\
    Lower log-loss is better. DP protects every column as if it were sensitive,
