@@ -44,6 +44,7 @@ from corrdp.privacy.declaration import Declaration
 from corrdp.queries.regression import (
     MOMENTS_BELOW,
     fit_moments,
+    ledger_errors,
     plan_moments,
     relative_noise,
 )
@@ -700,6 +701,22 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
         low, high = self.encoder_.schema.label.bounds
         return low + (high - low) * (score + 1.0) / 2.0
 
+    @property
+    def coef_standard_error_(self) -> FloatArray | None:
+        """Standard errors of ``coef_``, shape (m,), read from the certificate's ledger."""
+        errors = self._standard_errors()
+        return None if errors is None else errors[:-1]
+
+    @property
+    def intercept_standard_error_(self) -> float | None:
+        """Standard error of ``intercept_``."""
+        errors = self._standard_errors()
+        return None if errors is None else float(errors[-1]) * self.encoder_.scale
+
+    def _standard_errors(self) -> FloatArray | None:
+        certificate = self.certificate_
+        return None if certificate is None else ledger_errors(certificate.ledger)
+
     def _step_solver(self) -> Solver:
         if self.solver == "moments":
             raise ConfigurationError("solver='moments' takes no steps: there is no plan of steps")
@@ -732,7 +749,6 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
         source: NoiseSource,
         estimate: EstimateSettings | None,
     ) -> FloatArray:
-        self.coef_standard_error_ = self.intercept_standard_error_ = None
         if not self._uses_moments(declaration):
             return super()._train(declaration, data, source, estimate)
         schema = declaration.schema
@@ -748,9 +764,6 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
             estimate=estimate,
             budget=self.budget,
         )
-        if fit.standard_error is not None:
-            self.coef_standard_error_ = fit.standard_error[:-1] / scale
-            self.intercept_standard_error_ = float(fit.standard_error[-1])
         self.certificate_ = certify(ledger)
         self.encoder_ = encoder
         self.n_iter_ = 1

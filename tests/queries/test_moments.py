@@ -195,6 +195,8 @@ def test_the_estimator_holds_verifies_and_comes_back(tmp_path: Path) -> None:
     model.save(tmp_path / "model.json")
     again = load(tmp_path / "model.json")
     assert again.predict(sim.X) == pytest.approx(model.predict(sim.X))
+    assert (again.coef_standard_error_ == model.coef_standard_error_).all()
+    assert again.intercept_standard_error_ == model.intercept_standard_error_ > 0
     certificate.save(tmp_path / "certificate.json")
     assert verify(tmp_path / "certificate.json").problems == ()
 
@@ -211,7 +213,11 @@ def test_a_swapped_model_or_less_noise_does_not_verify() -> None:
     def quieter(ledger: list[dict[str, Any]]) -> None:
         ledger[1]["noise"] = [0.9 * value for value in ledger[1]["noise"]]
 
-    for change in (swap, quieter):
+    def surer(ledger: list[dict[str, Any]]) -> None:
+        entry = ledger[3]
+        entry["standard_error"] = encode_array(0.5 * decode_array(entry["standard_error"]))
+
+    for change in (swap, surer, quieter):
         assert not verify(altered(plain, change)).holds
 
 

@@ -33,6 +33,7 @@ from corrdp.schema import Categorical, Schema
 __all__ = [
     "MOMENTS_BELOW",
     "fit_moments",
+    "ledger_errors",
     "model_problems",
     "moments_of",
     "plan_moments",
@@ -85,12 +86,14 @@ def relative_noise(plan: QueryPlan) -> float:
 
 def model_entry(fit: RidgeFit, penalty: float, scale: float) -> dict[str, Any]:
     """Content of the ``moments-model`` entry: θ of the encoder with that scale."""
+    errors = fit.standard_error
     return {
         "penalty": penalty,
         "scale": scale,
         "ridge": fit.ridge,
         "floored": fit.floored,
         "coefficients": encode_array(fit.theta / scale),
+        "standard_error": None if errors is None else encode_array(errors / scale),
     }
 
 
@@ -101,16 +104,33 @@ def model_problems(
     try:
         penalty, scale = decode_number(entry["penalty"]), decode_number(entry["scale"])
         ridge = decode_number(entry["ridge"])
-        claimed = decode_array(entry["coefficients"])
+        claimed, errors = decode_array(entry["coefficients"]), entry["standard_error"]
     except KeyError:
         raise VerificationError("the entry of a model is damaged") from None
     if not (penalty >= 0 and scale > 0 and ridge >= 0):
         raise VerificationError("the entry of a model is damaged")
     # the ridge as written: platforms may choose different ones where two are equally good
-    own = solve_ridge(moments_of(plan, plan.released(values)), penalty, ridge).theta / scale
-    if claimed.shape != own.shape or not np.allclose(claimed, own, rtol=1e-6, atol=1e-6):
-        return ["the model does not follow from the released moments"]
-    return []
+    fit = solve_ridge(moments_of(plan, plan.released(values)), penalty, ridge)
+    problems = []
+    if not _close(claimed, fit.theta / scale):
+        problems.append("the model does not follow from the released moments")
+    own = fit.standard_error
+    same = (errors is None) == (own is None)
+    if not same or (own is not None and not _close(decode_array(errors), own / scale)):
+        problems.append("the standard errors do not follow from the released moments")
+    return problems
+
+
+def ledger_errors(ledger: Ledger) -> FloatArray | None:
+    """Standard errors of the model in a ledger, constant last; None where there are none."""
+    for entry in ledger.of_type("moments-model"):
+        if entry["standard_error"] is not None:
+            return decode_array(entry["standard_error"])
+    return None
+
+
+def _close(claimed: FloatArray, own: FloatArray) -> bool:
+    return claimed.shape == own.shape and bool(np.allclose(claimed, own, rtol=1e-6, atol=1e-6))
 
 
 def plan_moments(declaration: Declaration) -> QueryPlan:
