@@ -407,4 +407,7 @@ def charge_of(task: LinearTask, *, adaptive: bool) -> Charge:
     """What a run takes from a shared budget."""
     target = task.declaration.target
     charge = Charge.of("fit", target.epsilon, target.delta, task.budgets)
+    if task.setup.sampling is not None:
+        # certified at one (ε, δ) by T7: no μ that could be added to others
+        charge = replace(charge, mu_squared={})
     return replace(charge, distances={}, mu_squared={}, adaptive=True) if adaptive else charge

@@ -255,7 +255,8 @@ class PrivacyBudget:
             limited = distance > 0 and math.isfinite(self.epsilon / distance)
             if limited and kind not in charge.mu_squared:
                 raise ConfigurationError(
-                    f"{charge.name} does not say how much squared mu it takes for {kind!r}"
+                    f"{charge.name} does not say how much squared mu it takes for {kind!r}; "
+                    "Poisson-sampled runs need PrivacyBudget(..., composition='basic')"
                 )
         totals = _sums((*charges, charge))
         for kind, total in totals.items():
