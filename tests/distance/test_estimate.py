@@ -215,7 +215,7 @@ def test_numeric_sensitive_columns_count_at_their_grid():
 
 
 def test_rows_for_the_table_of_distances():
-    table, y = make_table()
+    table, y = make_table(told=0.7)
     schema = make_schema()
     rows = distance_rows(schema, estimate_distances(schema, table, y, source="public"))
     assert [row["name"] for row in rows] == ["u", "y"]
