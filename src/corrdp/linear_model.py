@@ -41,13 +41,7 @@ from corrdp.privacy.budget import PrivacyBudget
 from corrdp.privacy.budgets import PrivacyTarget
 from corrdp.privacy.certificate import Certificate
 from corrdp.privacy.declaration import Declaration
-from corrdp.queries.regression import (
-    MOMENTS_BELOW,
-    fit_moments,
-    ledger_errors,
-    plan_moments,
-    relative_noise,
-)
+from corrdp.queries.regression import fit_moments, ledger_errors, prefer_moments
 from corrdp.records import Records, read_label, read_records
 from corrdp.schema import Schema, canonical_level
 from corrdp.verification import certify
@@ -735,12 +729,7 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
                 if self.solver == "moments":
                     raise ConfigurationError(f"{name}: solver='moments' takes no steps; leave it")
                 return False
-        if self.solver != "auto":
-            return self.solver == "moments"
-        try:
-            return relative_noise(plan_moments(declaration)) <= MOMENTS_BELOW
-        except ConfigurationError:  # their noise leaves the sampler's reach
-            return False
+        return self.solver == "moments" or (self.solver == "auto" and prefer_moments(declaration))
 
     def _train(
         self,
@@ -753,7 +742,6 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
             return super()._train(declaration, data, source, estimate)
         schema = declaration.schema
         scale = default_scale(len(schema.used)) if self.scale is None else self.scale
-        encoder = Encoder(schema, scale)
         fit, ledger = fit_moments(
             declaration,
             data.records,
@@ -765,7 +753,7 @@ class CorrDPRidge(RegressorMixin, _LinearModel):  # type: ignore[misc]
             budget=self.budget,
         )
         self.certificate_ = certify(ledger)
-        self.encoder_ = encoder
+        self.encoder_ = Encoder(schema, scale)
         self.n_iter_ = 1
         return fit.theta / scale
 

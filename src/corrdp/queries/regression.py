@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corrdp.distance import EstimateSettings
-from corrdp.errors import VerificationError
+from corrdp.errors import ConfigurationError, VerificationError
 from corrdp.noise import NoiseSource
 from corrdp.privacy.budget import PrivacyBudget
 from corrdp.privacy.declaration import Declaration
@@ -37,6 +37,7 @@ __all__ = [
     "model_problems",
     "moments_of",
     "plan_moments",
+    "prefer_moments",
     "regression_query",
     "relative_noise",
 ]
@@ -82,6 +83,14 @@ def relative_noise(plan: QueryPlan) -> float:
     """E/n of THEORY T11: size of the noise matrix of the features against n, known beforehand."""
     zeros = plan.released([np.zeros(block.size) for block in plan.blocks])
     return moments_of(plan, zeros).noise_norm / plan.declaration.n
+
+
+def prefer_moments(declaration: Declaration) -> bool:
+    """Whether moments beat gradient descent, from public numbers alone (THEORY T11)."""
+    try:
+        return relative_noise(plan_moments(declaration)) <= MOMENTS_BELOW
+    except ConfigurationError:  # their noise leaves the sampler's reach
+        return False
 
 
 def model_entry(fit: RidgeFit, penalty: float, scale: float) -> dict[str, Any]:
