@@ -90,7 +90,10 @@ def draft_plan(path: Path, label: str, options: FileOptions, distances: str | No
         raise DataError(f"{path.name}: holds no records")
     if label not in {profile.name for profile in profiles}:
         names = ", ".join(repr(profile.name) for profile in profiles)
-        raise DataError(f"{path.name}: no column {label!r} to predict; the columns are {names}")
+        raise DataError(
+            f"{path.name}: no column {label!r} to predict; the first line reads {names}; pass "
+            "--names a,b,c if that is a record"
+        )
     marks = sorted(_number_marks(profiles) | set(options.missing))
     if file is not None:
         separator = file.separator if file.separator != "," else None

@@ -234,6 +234,17 @@ def test_remark_before_the_header(corrdp: Command, path: Path) -> None:
     assert walk(corrdp, path, "rich", "--skip-rows", "1").code == 0
 
 
+def test_remark_above_records_of_known_width(corrdp: Command, path: Path) -> None:
+    body = as_csv(rows(N)).split("\n", 1)[1]
+    path.write_text("|remark\n" + body, encoding="utf-8")
+    done = walk(corrdp, path, "rich", "--names", "age,job,sex,rich")
+    assert done.code == 0
+    assert f"{N} records" in done.out
+    path.write_text("|remark\n" + as_csv(rows(N)), encoding="utf-8")
+    done = walk(corrdp, path, "rich", "--names", "age,job,sex,rich", "--force")
+    assert f"{N} records" in done.out
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

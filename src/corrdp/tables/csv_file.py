@@ -40,6 +40,8 @@ class CsvFile:
     header : bool
         Whether the first line that is read holds the names.
     names : tuple of str
+    names_given : bool
+        Then lines of one field above the records are remarks and passed over.
     separator, decimal : str
     """
 
@@ -48,6 +50,7 @@ class CsvFile:
     skip_lines: int
     header: bool
     names: tuple[str, ...]
+    names_given: bool
     separator: str
     decimal: str
 
@@ -82,13 +85,16 @@ def open_csv(path: Path, options: FileOptions) -> CsvFile:
         raise DataError(f"{path.name}: is empty after {options.skip_rows} skipped line(s)")
     separator = options.separator or find_separator(lines, options.names)
     rows = _sample_rows(path, lines, separator)
-    first = tuple(cell.strip() for cell in rows[0])
     names = options.names
+    if names is not None:  # a remark above records of known width
+        rows = [row for row in rows if len(row) > 1] or rows
+    first = tuple(cell.strip() for cell in rows[0])
     header = names is None or first == names
     if names is None:
         names = header_names(path, first, separator)
     decimal = options.decimal or find_decimal(rows, separator)
-    return CsvFile(path, encoding, options.skip_rows, header, names, separator, decimal)
+    given = options.names is not None
+    return CsvFile(path, encoding, options.skip_rows, header, names, given, separator, decimal)
 
 
 def csv_chunks(file: CsvFile) -> Iterator[Chunk]:
@@ -117,13 +123,14 @@ def _records(file: CsvFile, text: TextIO) -> Iterator[tuple[int, list[str]]]:
     for _ in range(file.skip_lines):
         text.readline()
     reader = csv.reader(text, delimiter=file.separator, skipinitialspace=True)
-    width, header = len(file.names), file.header
+    width, header, begun = len(file.names), file.header, not file.names_given
     try:
         for row in reader:
             if len(row) != width:
-                if not row or (len(row) == 1 and not row[0].strip()):
+                if not row or (len(row) == 1 and (not begun or not row[0].strip())):
                     continue
                 raise DataError(_ragged(file, file.skip_lines + reader.line_num, len(row)))
+            begun = True
             if header:
                 header = False
                 continue
