@@ -250,3 +250,26 @@ def test_regression(corrdp: Command, data: Path, plan: Path, tmp_path: Path) -> 
     assert {"r2", "mean_absolute_error", "root_mean_squared_error"} < set(told["metrics"])
     scored = corrdp("predict", tmp_path / "out", data)
     assert scored.out.splitlines()[0] == "prediction"
+
+
+def test_the_bar_shows_steps_and_no_loss(
+    corrdp: Command, data: Path, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def update(bar: object, task: object, *, completed: int, total: int) -> None:
+        seen.append((completed, total))
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("rich.progress.Progress.update", update)
+    done = corrdp("fit", data, plan, "-o", tmp_path / "out")
+    assert done.code == 0
+    assert seen == [(step, 20) for step in range(1, 21)]
+    assert "loss" not in done.err
+
+
+def test_completion_script(corrdp: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_CORRDP_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "corrdp ver")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert corrdp().out.split() == ["verify"]

@@ -81,6 +81,6 @@ def test_commands_of_the_readme_exist(corrdp: Command) -> None:
         for line in text.splitlines()
         if language == "bash" and line.startswith("corrdp ")
     ]
-    assert len(lines) == 5
+    assert len(lines) == 6
     for line in lines:
         assert corrdp(line.split()[1], "--help").code == 0
