@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -273,3 +275,16 @@ def test_completion_script(corrdp: Command, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("COMP_WORDS", "corrdp ver")
     monkeypatch.setenv("COMP_CWORD", "1")
     assert corrdp().out.split() == ["verify"]
+
+
+def test_help_does_not_import_what_it_does_not_need() -> None:
+    code = (
+        "import sys\n"
+        "from corrdp.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'sklearn', 'pandas', 'torch', 'matplotlib'}\n"
+        "sys.exit(str(sorted(heavy & set(sys.modules))) if heavy & set(sys.modules) else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

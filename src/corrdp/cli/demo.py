@@ -60,7 +60,7 @@ def run(
 
     Uses 31,857 census records that come with the extra `demo`; takes about a minute.
     """
-    from corrdp.datasets.labsup import load_labsup
+    from corrdp.datasets import load_labsup
     from corrdp.plan_file import read_plan
 
     out = Output(json)
@@ -117,13 +117,9 @@ def plan_text(schema: Schema) -> str:
     """The demonstration's ``plan.toml``."""
     import tomli_w
 
-    return tomli_w.dumps(
-        {
-            **schema.to_dict(),
-            "privacy": {"epsilon": EPSILON, "delta": DELTA, "distances": "private"},
-            "training": {"model": "logistic"},
-        }
-    )
+    privacy = {"epsilon": EPSILON, "delta": DELTA, "distances": "private"}
+    rest = {"privacy": privacy, "training": {"model": "logistic"}}
+    return f"{schema.to_toml()}\n{tomli_w.dumps(rest)}"
 
 
 def compare(plan: Plan, data: Dataset, seeds: int, out: Output) -> list[Way]:

@@ -5,6 +5,7 @@ from corrdp.datasets.cache import DatasetError, data_home
 from corrdp.datasets.correlated import make_correlated
 from corrdp.datasets.credit import load_credit
 from corrdp.datasets.dataset import Dataset
+from corrdp.datasets.labsup import load_labsup
 from corrdp.datasets.medical_cost import load_medical_cost
 from corrdp.datasets.presets import make_copy, make_near_copy, make_parity, make_xor
 from corrdp.datasets.regression import make_regression
@@ -18,6 +19,7 @@ __all__ = [
     "data_home",
     "load_adult",
     "load_credit",
+    "load_labsup",
     "load_medical_cost",
     "load_sepsis",
     "make_copy",
