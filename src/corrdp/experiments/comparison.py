@@ -1,0 +1,70 @@
+"""Judgements that several data sets share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from corrdp.experiments.claims import Claim, Question, ahead, listed, mean_of, share_of_way, verdict
+from corrdp.experiments.results import Results, estimate
+
+__all__ = ["close_to_semi", "estimated_distances"]
+
+CLOSE = 0.8
+
+
+def close_to_semi(
+    letter: str,
+    claim: str,
+    question: Question,
+    further: Sequence[Question],
+    why: str,
+    method: str = "CorrDP given",
+) -> Claim:
+    """Judge "close to semi, ahead of DP" on one table; further tables are only reported.
+
+    Close: at least 80 % of the way from DP to semi at every ε at which semi itself is ahead of DP.
+    Where it is nowhere ahead there is nothing to reproduce.
+    """
+    if not question.has("DP", "semi", method):
+        return Claim(letter, claim, "not run", ())
+    can, won = ahead(question, "semi", "DP"), ahead(question, method, "DP")
+    shares = {e: s for e, s in share_of_way(question, method).items() if e in can}
+    parts = (bool(can) and set(can) <= set(won), bool(can) and min(shares.values()) >= CLOSE)
+    asked = [one for one in (question, *further) if one.has("DP", "semi", method)]
+    figures = tuple(text for one in asked for text in _compared(one, method))
+    return Claim(letter, claim, verdict(*parts), figures, why)
+
+
+def _compared(question: Question, method: str) -> tuple[str, str]:
+    can, won = ahead(question, "semi", "DP"), ahead(question, method, "DP")
+    shares = {e: s for e, s in share_of_way(question, method).items() if e in can}
+    return (
+        mean_of(question, ("DP", method, "semi")),
+        f"{', '.join(question.table)} label: semi ahead of DP at ε = {listed(can)}; {method} ahead "
+        f"of DP at ε = {listed(won)}; share of the way from DP to semi: "
+        f"{listed(shares) if shares else 'nothing to gain'}.",
+    )
+
+
+def estimated_distances(results: Results, question: Question, why: str) -> Claim:
+    """Judge claim (g) on one table: every certificate holds, and the gain over DP stays."""
+    claim = "Estimating the distances keeps privacy and utility."
+    name = "CorrDP private"
+    if not question.has("DP", "semi", "CorrDP given", name):
+        return Claim("g", claim, "not run", ())
+    held = [
+        row.value
+        for row in results.rows
+        if (row.dataset, row.method, row.metric) == (question.table[0], name, "holds")
+    ]
+    holds = estimate(held)
+    can, won = ahead(question, "CorrDP given", "DP"), ahead(question, name, "DP")
+    cost = {e: -question.gain(name, "CorrDP given", e)[0] for e in question.epsilons}
+    figures = (
+        f"Certificates that hold: {holds.mean:.0%} of {holds.runs} runs.",
+        f"{', '.join(question.table)} label: ahead of DP with given distances at ε = "
+        f"{listed(can)}, with privately estimated ones at ε = {listed(won)}; {question.metric} "
+        f"that the estimate costs: {listed(cost, 5)}.",
+    )
+    kept = bool(won) and set(can) <= set(won)
+    return Claim("g", claim, verdict(holds.mean == 1.0, kept), figures, why)
