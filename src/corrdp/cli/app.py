@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "verify": "corrdp.cli.verify",
     "report": "corrdp.cli.report",
     "audit": "corrdp.cli.audit",
+    "experiments": "corrdp.cli.experiments",
 }
 
 USER_ERROR = 2
