@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import corrdp
 from corrdp import CorrDPMLPClassifier, CorrDPMLPRegressor
 from corrdp.errors import BudgetExceededError, ConfigurationError, DataError, VerificationError
-from corrdp.nn.fit import Checkpoint
+from corrdp.nn.checkpoint import Checkpoint
 from corrdp.privacy.budget import PrivacyBudget
 from corrdp.schema import Categorical, Label, Numeric, Schema
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,22 +21,20 @@ from corrdp.encoding import Encoder
 from corrdp.erm.fit import TrainingData
 from corrdp.erm.losses import Loss, Squared
 from corrdp.erm.published import Calibration, known_distances
-from corrdp.errors import ConfigurationError, VerificationError
-from corrdp.files import write_text
+from corrdp.errors import ConfigurationError
 from corrdp.nn.account import (
     NetworkSetup,
     budget_entry,
-    decode_single,
-    encode_single,
     largest_noise,
     release_entry,
 )
+from corrdp.nn.checkpoint import Checkpoint, Latest
 from corrdp.nn.gradients import Inputs
 from corrdp.nn.network import Network, NetworkLattice
 from corrdp.nn.published import block_noise, standard_noise
 from corrdp.nn.query import GradientQuery
 from corrdp.nn.sensitivity import NetworkSensitivity
-from corrdp.nn.trainer import NetworkPlan, NetworkRun, Progress, averaged, train_network
+from corrdp.nn.trainer import NetworkPlan, Progress, averaged, train_network
 from corrdp.noise import NoiseSource
 from corrdp.privacy.budget import Charge, PrivacyBudget
 from corrdp.privacy.budgets import KindBudget
@@ -49,9 +46,9 @@ from corrdp.privacy.estimate import (
     plan_of,
     release_distances,
 )
-from corrdp.privacy.ledger import Ledger, decode_array, digest, encode_array
+from corrdp.privacy.ledger import Ledger
 
-__all__ = ["Checkpoint", "NetworkRecipe", "NetworkTask", "fit_network"]
+__all__ = ["NetworkRecipe", "NetworkTask", "fit_network"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -66,7 +63,6 @@ STEPS_MIN, STEPS_MAX = 40, 250
 # squared loss.
 REACH = 7.5
 RATE_LOGISTIC, RATE_SQUARED = 15.0, 5.0
-CHECKPOINT_EVERY = 10
 
 
 @dataclass(frozen=True, repr=False)
@@ -211,50 +207,6 @@ def _slack_problem(task: NetworkTask) -> str:
     return ""
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A file that an interrupted run is continued from.
-
-    Whoever continues two copies of it draws two different continuations, which is a second
-    release that no ledger counts: keep one copy.
-    """
-
-    path: Path
-
-    def write(self, ledger: Ledger, run: NetworkRun) -> None:
-        """Ledger and released iterates, atomically."""
-        body = {
-            "ledger": ledger.to_list(),
-            "iterates": encode_single(run.iterates),
-            "sigma": encode_array(run.sigma),
-        }
-        write_text(self.path, json.dumps({**body, "digest": digest(body)}, allow_nan=False))
-
-    def read(self) -> tuple[Ledger, NetworkRun] | None:
-        """What was written, or None where there is no file.
-
-        Raises
-        ------
-        VerificationError
-            If the file is damaged.
-        """
-        if not self.path.is_file():
-            return None
-        try:
-            body = json.loads(self.path.read_text(encoding="utf-8"))
-            recorded = body.pop("digest")
-            if recorded != digest(body):
-                raise VerificationError(f"{self.path}: the checkpoint was changed (digest)")
-            run = NetworkRun(decode_single(body["iterates"]), decode_array(body["sigma"]))
-            return Ledger.from_list(body["ledger"]), run
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise VerificationError(f"{self.path}: not a checkpoint ({error})") from None
-
-    def remove(self) -> None:
-        """Forget a finished run."""
-        self.path.unlink(missing_ok=True)
-
-
 def fit_network(
     declaration: Declaration,
     recipe: NetworkRecipe,
@@ -282,7 +234,7 @@ def fit_network(
     else:
         ledger, run = saved
         task = _resumed(declaration, recipe, ledger)
-    state = _State(checkpoint, ledger)
+    state = Latest(checkpoint, ledger)
     table, plan = task.table, task.setup.plan
     inputs = Inputs.of(task.encoder.transform(data.records), table.query.network)
     step_budget = np.array([one.mu_squared for one in task.budgets]) / plan.steps
@@ -356,22 +308,3 @@ def _charge(task: NetworkTask, *, adaptive: bool) -> Charge:
     target = task.declaration.target
     charge = Charge.of("fit", target.epsilon, target.delta, task.budgets)
     return replace(charge, distances={}, mu_squared={}, adaptive=True) if adaptive else charge
-
-
-class _State:
-    """The latest released iterates, written every few steps and when a run is interrupted."""
-
-    def __init__(self, checkpoint: Checkpoint | None, ledger: Ledger) -> None:
-        self.checkpoint, self.ledger = checkpoint, ledger
-        self.run: NetworkRun | None = None
-
-    def keep(self, run: NetworkRun) -> None:
-        """Called after every step."""
-        self.run = run
-        if len(run.sigma) % CHECKPOINT_EVERY == 0:
-            self.save()
-
-    def save(self) -> None:
-        """Write what there is."""
-        if self.checkpoint is not None and self.run is not None:
-            self.checkpoint.write(self.ledger, self.run)
