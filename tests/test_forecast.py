@@ -65,3 +65,23 @@ def test_estimated_distances_count_as_one() -> None:
 def test_without_privacy_there_is_nothing_to_forecast() -> None:
     with pytest.raises(ConfigurationError, match="inf"):
         forecast(read_plan(plan(epsilon="inf")), 100)
+
+
+@pytest.mark.parametrize(
+    ("training", "supposed"),
+    [
+        ('solver = "sgd"\nsample_rate = 0.1', {"solver": "gradient"}),
+        ('calibration = "published"', {"calibration": "optimal"}),
+        ("steps = 40", {}),
+    ],
+)
+def test_what_has_no_forecast_is_replaced_and_said(training: str, supposed: dict[str, str]) -> None:
+    found = forecast(read_plan(plan(more=f"[training]\n{training}\n")), 10_000)
+    assert found.supposed == supposed
+    assert found.columns == forecast(read_plan(plan()), 10_000).columns
+
+
+def test_networks_have_none() -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(ConfigurationError, match="mlp"):
+        forecast(read_plan(plan(more='[training]\nmodel = "mlp"\n')), 10_000)

@@ -21,6 +21,7 @@ __all__ = ["ColumnNoise", "Forecast", "Scenario", "forecast"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 TRIED = (0.0, 0.1, 1.0)
+KNOWN = {"solver": "gradient", "calibration": "optimal"}
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,9 @@ class Forecast:
     epsilon, delta, learning_rate : float
     largest : float
         Largest possible norm of the mean gradient, to compare noise with.
+    supposed : mapping
+        Parameters that the forecast replaced because it knows full-batch steps with the least
+        noise only.
     distances_known : bool
         False where distances will be estimated: then d = 1 was assumed in ``columns``.
     columns : tuple of ColumnNoise
@@ -83,6 +87,7 @@ class Forecast:
     steps: int
     learning_rate: float
     largest: float
+    supposed: Mapping[str, Any]
     distances_known: bool
     columns: tuple[ColumnNoise, ...]
     scenarios: tuple[Scenario, ...]
@@ -104,6 +109,7 @@ def forecast(plan: Plan, records: int) -> Forecast:
     known = isinstance(model.distances, (Mapping, Distances))
     if not known:
         model.set_params(distances=None)
+    supposed = _suppose(model)
     task = model._task(records, False)
     table = task.setup.table(task.declaration)
     return Forecast(
@@ -113,10 +119,21 @@ def forecast(plan: Plan, records: int) -> Forecast:
         steps=task.plan.steps,
         learning_rate=task.plan.learning_rate,
         largest=float(table.residual_bound * table.encoder.norm_bound),
+        supposed=supposed,
         distances_known=known,
         columns=_columns(task, plan),
         scenarios=tuple(_scenarios(model, records, task)),
     )
+
+
+def _suppose(model: Any) -> dict[str, Any]:
+    """Replace what has no forecast; returns the replacements."""
+    params = model.get_params(deep=False)
+    supposed = {key: value for key, value in KNOWN.items() if params.get(key, value) != value}
+    if "solver" in supposed:
+        model.set_params(sample_rate=None)
+    model.set_params(**supposed)
+    return supposed
 
 
 def _sigma(task: Any) -> tuple[FloatArray, FloatArray]:

@@ -73,6 +73,8 @@ def run(
     for path in files.values():
         out.line(f"  {path}")
     certificate = model.certificate_
+    for problem in () if certificate is None else certificate.problems:
+        note(f"warning: the certificate does not hold: {problem}")
     result: dict[str, Any] = {
         "certificate": None if certificate is None else certificate.claims(),
         "records": table.size,

@@ -44,6 +44,8 @@ def _print(out: Output, result: Forecast) -> None:
         f"{result.records:,} records, ε = {result.epsilon:g}, δ = {result.delta:g}: "
         f"{result.steps} steps of rate {result.learning_rate:.3g}. No data was read."
     )
+    for key, value in result.supposed.items():
+        out.line(f"The forecast supposes {key} = {value!r} in place of what the plan says.")
     if not result.distances_known:
         out.line("Distances are still to be estimated; d = 1 stands for each of them here.")
     out.line()
