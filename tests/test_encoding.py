@@ -1,4 +1,4 @@
-"""Every encoded record lies inside its blocks' radius and diameter, and on the lattice (T6, T14)."""
+"""Encoded records lie inside their blocks' radius and diameter, and on the lattice (T6, T14)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ BOUNDS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     BOUNDS,
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=5),

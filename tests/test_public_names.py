@@ -9,7 +9,17 @@ import pytest
 
 import corrdp
 
-HEAVY = ("numpy", "scipy", "sklearn", "torch", "matplotlib", "pandas", "polars", "pyarrow")
+HEAVY = (
+    "numpy",
+    "scipy",
+    "sklearn",
+    "torch",
+    "matplotlib",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "jinja2",
+)
 
 
 def loaded_after(code: str) -> set[str]:
@@ -30,7 +40,7 @@ def test_schema_needs_no_arrays() -> None:
 
 
 def test_estimators_load_no_extra() -> None:
-    extras = {"torch", "matplotlib", "pandas", "polars", "pyarrow"}
+    extras = {"torch", "matplotlib", "jinja2"}
     assert not loaded_after("from corrdp import CorrDPRidge, load, verify") & extras
 
 

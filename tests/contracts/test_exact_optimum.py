@@ -109,7 +109,7 @@ def test_logistic_without_schema_is_scikit_learns() -> None:
 def test_adult(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORRDP_DATA_HOME", str(data_dir))
     data = load_adult(frame="pandas")
-    X, y = data.X.iloc[::10], data.y[::10]
+    X, y = data.X.iloc[::20], data.y[::20]
     model = CorrDPLogisticRegression(data.schema, epsilon=math.inf, alpha=1e-4).fit(X, y)
     ours, theirs = compare_logistic(model, X, y, ">50K")
     assert ours == pytest.approx(theirs, rel=PRECISION)
