@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corrdp.distance.advice import coarser_grid, expected_excess, outgrown_message
+from corrdp.distance.advice import USEFUL, coarser_grid, expected_excess, outgrown_message
 from corrdp.distance.grid import axis, axis_codes, level_names, sensitive_axis, table_specs
 from corrdp.errors import ConfigurationError, SchemaError
 from corrdp.records import read_label, read_records
@@ -151,11 +151,11 @@ def test_a_table_that_does_not_fit_into_memory_is_refused_by_name():
 def test_advice_names_the_column_and_a_grid_that_would_do():
     fine = Numeric(0, 1, role="sensitive", bins=tuple(np.linspace(0, 1, 101).tolist()))
     schema = make_schema(dose=fine)
-    grown = [coarser_grid(s, 500, 0.05) for s in table_specs(schema, "binned")]
+    grown = [coarser_grid(s, 4000, 0.05) for s in table_specs(schema, "binned")]
     assert grown[0] is not None and grown[0].spec.name == "u"
-    assert expected_excess(500, 3, grown[0].most_cells, 0.05) <= 0.5
-    assert expected_excess(500, 3, grown[0].most_cells + 1, 0.05) > 0.5
-    message = outgrown_message(schema, [g for g in grown if g], 500)
+    assert expected_excess(4000, 3, grown[0].most_cells, 0.05) <= USEFUL
+    assert expected_excess(4000, 3, grown[0].most_cells + 1, 0.05) > USEFUL
+    message = outgrown_message(schema, [g for g in grown if g], 4000)
     assert "'u'" in message and "bins for 'dose'" in message and "200 sensitive cells" in message
     bins = int(message.split(" bins for")[0].split()[-1])
     assert 2 * bins <= grown[0].most_cells < 2 * (bins + 1)
@@ -165,8 +165,8 @@ def test_advice_names_the_column_and_a_grid_that_would_do():
 def test_advice_without_a_numeric_column_or_without_any_grid():
     levels = Categorical(tuple(f"l{i}" for i in range(60)), role="sensitive")
     schema = make_schema(code=levels)
-    grown = [g for g in (coarser_grid(s, 600, 0.05) for s in table_specs(schema, "binned")) if g]
-    assert "merge sensitive levels" in outgrown_message(schema, grown, 600)
+    grown = [g for g in (coarser_grid(s, 3000, 0.05) for s in table_specs(schema, "binned")) if g]
+    assert "merge sensitive levels" in outgrown_message(schema, grown, 3000)
     hopeless = [g for g in (coarser_grid(s, 5, 0.05) for s in table_specs(schema, "binned")) if g]
     assert "more records" in outgrown_message(schema, hopeless, 5)
     assert expected_excess(5, 3, 120, 0.05) == 1.0

@@ -236,7 +236,7 @@ def test_smoothness_is_an_explicit_choice_and_reaches_the_certificate():
     schema = make_schema(age=Numeric(0, 10, role="insensitive"))
     with pytest.raises(ConfigurationError, match="age"):
         plan_estimate(schema, 5000, MU)
-    plan = plan_estimate(schema, 5000, MU, EstimateSettings(resolution="assume-smooth"))
+    plan = plan_estimate(schema, 500_000, MU, EstimateSettings(resolution="assume-smooth"))
     tables = {t.spec.name: (np.full(t.spec.shape, 100), t) for t in plan.tables}
     released = private_tables({n: c for n, (c, _) in tables.items()}, plan, noise_source(0))
     distances = private_distances(plan, released)
