@@ -42,9 +42,9 @@ def certificate(kind: str, epsilon: float, distances: dict[str, float]) -> objec
 
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    cases = [(4.0, {"age": 0.3, "job": 0.5, "y": 0.3}), (4.0, {"age": 0.9, "job": 0.9, "y": 0.3})]
-    for kind in ("logistic", "ridge"):
-        for epsilon, distances in cases:
+    cases = [(4.0, {"age": 0.9, "job": 0.9, "y": 0.3}), (4.0, {"age": 0.3, "job": 0.5, "y": 0.3})]
+    for epsilon, distances in cases:
+        for kind in ("logistic", "ridge"):
             start = time.perf_counter()
             attacks = linear_attacks(linear_task(certificate(kind, epsilon, distances), steps=3))
             report = run_attacks(attacks, runs=runs)

@@ -65,7 +65,7 @@ def test_advantage_stays_below_its_bound(d: float, epsilon: float) -> None:
     task, _ = private_task(d, epsilon)
     prior = ((1 + d) / 2, (1 - d) / 2)
     found = infer_attribute(
-        guess(task, ("0", "0"), ("0", "1")), prior, epsilon, DELTA, trials=80, random_state=1
+        guess(task, ("0", "0"), ("0", "1")), prior, epsilon, DELTA, trials=60, random_state=1
     )
     assert found.bound == pytest.approx(float(gdp.tau(epsilon, DELTA)))
     assert not found.violated and found.lower_limit <= found.bound
@@ -121,11 +121,11 @@ def test_distance_zero_for_a_copy_of_the_sensitive_column_is_found() -> None:
     epsilon = 0.5
     task, _ = private_task(0.0, epsilon, y_distance=0.05)
     moved = belief_shift_lower_bound(
-        guess(task, ("0", "1"), ("0", "0")), (0.5, 0.5), channel(1.0), trials=200, random_state=5
+        guess(task, ("0", "1"), ("0", "0")), (0.5, 0.5), channel(1.0), trials=150, random_state=5
     )
     assert moved > 0.0  # the claim is d·τ with d = 0
     together = infer_attribute(
-        guess(task, ("0", "1"), ("0", "1")), (0.5, 0.5), epsilon, DELTA, trials=200, random_state=6
+        guess(task, ("0", "1"), ("0", "1")), (0.5, 0.5), epsilon, DELTA, trials=100, random_state=6
     )
     assert together.violated
     # told the truth, d = 1, the same attacks find nothing

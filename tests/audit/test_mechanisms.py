@@ -108,7 +108,7 @@ def test_queries_stay_below_their_claims(mechanism: Any) -> None:
         numbers,
         [("age", base, older), ("<sensitive>", base, other)],
         [claims["age"], claims["<sensitive>"]],
-        runs=600,
+        runs=400,
         random_state=3,
     )
     assert report.violated == ()

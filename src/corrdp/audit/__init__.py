@@ -1,5 +1,6 @@
 """Attacks that measure how much a mechanism really gives away (THEORY T13)."""
 
+from corrdp.audit.attacks import attacks_on
 from corrdp.audit.attribute import (
     AttributeInference,
     belief_shift_lower_bound,
@@ -17,6 +18,7 @@ __all__ = [
     "Claim",
     "Finding",
     "RecordGuess",
+    "attacks_on",
     "audit",
     "belief_shift_lower_bound",
     "claims_of",

@@ -10,23 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corrdp.allocation import allocate
-from corrdp.audit.pairs import (
-    Columns,
-    Trajectory,
-    contributions,
-    dense_rows,
-    label_values,
-    random_rows,
-    worst_pair,
-)
+from corrdp.audit.pairs import Columns, label_values, random_rows, worst_pair
 from corrdp.audit.run import Attack, Claim
+from corrdp.audit.steps import StepDraw
 from corrdp.encoding import Design
 from corrdp.erm.account import read_setup
 from corrdp.erm.fit import LinearTask, PlanRequest, prepare
 from corrdp.erm.optimiser import Run, train
 from corrdp.erm.plan import single_step_noise
 from corrdp.errors import ConfigurationError
-from corrdp.noise import NoiseSource, noise_source, release
+from corrdp.noise import NoiseSource, noise_source
 from corrdp.privacy import gdp
 from corrdp.privacy.certificate import Certificate
 from corrdp.privacy.estimate import declaration_of
@@ -51,14 +44,13 @@ def linear_task(certificate: Certificate, steps: int = 3) -> LinearTask:
     ConfigurationError
         If the certificate has no full-batch run of a linear model.
     """
-    declaration = declaration_of(certificate.ledger)
     entries = certificate.ledger.of_type("linear-budget")
     if not entries:
         raise ConfigurationError(
             "the certificate holds no run of a linear model; audit other mechanisms with "
             "corrdp.audit.audit(fit, pairs, claims)"
         )
-    setup = read_setup(entries[0])
+    declaration, setup = declaration_of(certificate.ledger), read_setup(entries[0])
     if setup.sampling is not None or setup.calibration != "optimal":
         raise ConfigurationError(
             "only full-batch runs with optimal calibration can be audited step by step; audit "
@@ -124,6 +116,51 @@ def _claim(task: LinearTask, mu: float) -> Claim:
     return Claim(float(gdp.epsilon(mu, delta)), delta, mu)
 
 
+# --- what a record contributes ---------------------------------------------------------------
+# computed from encoder and loss alone, never from the sensitivity table that is being audited
+
+
+def dense_rows(task: LinearTask, columns: Columns) -> FloatArray:
+    """Encoded records φ, shape (records, m)."""
+    encoder = task.encoder
+    design = encoder.transform(read_records(columns, encoder.schema))
+    features = np.empty((design.size, encoder.dimension))
+    features[:, encoder.numeric_index] = design.numeric
+    features[:, encoder.one_hot_index] = design.one_hot.toarray()
+    features[:, -1] = encoder.scale
+    return features
+
+
+def contributions(
+    task: LinearTask, features: FloatArray, label: FloatArray, theta: FloatArray
+) -> FloatArray:
+    """r̃·φ of every record at θ as the mechanism rounds it, shape (records, m)."""
+    setup = task.setup
+    residual = setup.loss.residual(features @ theta, label)
+    if setup.class_weights is not None:
+        residual = residual * np.asarray(setup.class_weights)[label.astype(np.int64)]
+    return setup.lattice.round_residual(residual)[:, None] * features
+
+
+@dataclass(frozen=True)
+class _Embedding:
+    """Contributions along a path of points θ_t with noise σ_t, in units of the noise."""
+
+    task: LinearTask
+    theta: FloatArray
+    sigma: FloatArray
+
+    def __call__(self, columns: Columns, label: FloatArray) -> FloatArray:
+        features = dense_rows(self.task, columns)
+        parts = []
+        for theta, sigma in zip(self.theta, self.sigma, strict=True):
+            noise = self.task.encoder.spread(sigma)
+            own = contributions(self.task, features, label, theta)
+            # a block without noise is one that no limited kind moves
+            parts.append(np.divide(own, noise, out=np.zeros_like(own), where=noise > 0))
+        return np.hstack(parts)
+
+
 # --- one step ------------------------------------------------------------------------------------
 
 
@@ -132,30 +169,13 @@ def step_attack(task: LinearTask, kind: int, theta: FloatArray, name: str) -> At
     budget = np.array([one.mu_squared for one in task.budgets]) / task.plan.steps
     table = task.setup.table(task.declaration)
     sigma = allocate(table(theta), budget, task.encoder.dimensions).sigma
-    path = Trajectory(theta[None, :], sigma[None, :])
-    pair = worst_pair(task, task.declaration.kinds[kind], path)
+    embed = _Embedding(task, theta[None, :], sigma[None, :])
+    pair = worst_pair(task.declaration.schema, task.declaration.kinds[kind], embed)
     claim = _claim(task, math.sqrt(budget[kind]))
     sums = contributions(task, dense_rows(task, pair.columns), pair.label, theta)
-    draw = _Step(sums, task.encoder.spread(sigma), task.setup.lattice.spacing)
+    draw = StepDraw(sums, task.encoder.spread(sigma), task.setup.lattice.spacing)
     reach = float(pair.mu_squared / budget[kind])
     return Attack(name, pair.kind.name, claim, draw, reach, effort=STEP_EFFORT)
-
-
-@dataclass(frozen=True)
-class _Step:
-    """Likelihood ratio of one released gradient; the other records cancel."""
-
-    sums: FloatArray
-    noise: FloatArray
-    spacing: float
-
-    def __call__(self, side: int, count: int, seed: int | None) -> FloatArray:
-        total = np.tile(self.sums[side], (count, 1))
-        out = release(total, self.noise, self.spacing, noise_source(seed))
-        moved = self.sums[1] - self.sums[0]
-        weight = np.divide(moved, self.noise**2, out=np.zeros_like(moved), where=moved != 0)
-        score: FloatArray = (out - self.sums[0]) @ weight
-        return score
 
 
 # --- a short run ---------------------------------------------------------------------------------
@@ -167,7 +187,8 @@ def run_attack(task: LinearTask, kind: int) -> Attack:
     found = []
     for attempt, one in enumerate((task, _hardly_moving(task))):
         crowd, label = _crowd(one, attempt)
-        pair = worst_pair(one, one.declaration.kinds[kind], _path(one, crowd, label), attempt)
+        embed = _path(one, crowd, label)
+        pair = worst_pair(one.declaration.schema, one.declaration.kinds[kind], embed, seed=attempt)
         found.append((pair.mu_squared, one, pair, crowd, label))
     best, one, pair, crowd, label = max(found, key=lambda entry: entry[0])
     guess = RecordGuess.among(one, pair.columns, pair.label, crowd, label)
@@ -301,10 +322,9 @@ def _released_sums(task: LinearTask, run: Run) -> list[FloatArray | None]:
 
 def _crowd(task: LinearTask, attempt: int) -> tuple[Columns, FloatArray]:
     """Records of one class in all colours: they drive the intercept and little else."""
-    labels = label_values(task)
-    columns, label = random_rows(
-        task.declaration.schema, labels, task.declaration.n - 1, noise_source(attempt)
-    )
+    schema = task.declaration.schema
+    labels = label_values(schema)
+    columns, label = random_rows(schema, task.declaration.n - 1, noise_source(attempt))
     return columns, np.full_like(label, labels[attempt % 2])
 
 
@@ -312,7 +332,7 @@ def _encoded(task: LinearTask, columns: Columns, label: FloatArray) -> tuple[Des
     return task.encoder.transform(read_records(columns, task.encoder.schema)), label
 
 
-def _path(task: LinearTask, columns: Columns, label: FloatArray) -> Trajectory:
+def _path(task: LinearTask, columns: Columns, label: FloatArray) -> _Embedding:
     """One run on a table, for the search only."""
     run = trained(task, *_encoded(task, columns, label), noise_source(0))
-    return Trajectory(run.iterates[:-1], run.sigma)
+    return _Embedding(task, run.iterates[:-1], run.sigma)

@@ -20,7 +20,9 @@ def run(
         typer.Argument(metavar="FOLDER", help="Folder of a fit, or its certificate.json."),
     ],
     runs: Annotated[int, typer.Option(help="Runs on either side of every attack.")] = 1000,
-    steps: Annotated[int, typer.Option(help="Training steps of the runs under attack.")] = 3,
+    steps: Annotated[
+        int, typer.Option(help="Length of the runs under attack (linear models).")
+    ] = 3,
     confidence: Annotated[float, typer.Option(help="For all rows together.")] = 0.95,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds after which no new runs start.")
@@ -35,18 +37,15 @@ def run(
     well as its bounds allow. Exits with 1 when a lower bound exceeds its claim. An audit can
     refute a claim, it cannot prove one.
     """
-    from corrdp.audit.linear import linear_attacks, linear_task
-    from corrdp.audit.run import run_attacks
-    from corrdp.errors import ConfigurationError, VerificationError
+    from corrdp.audit import attacks_on, run_attacks
+    from corrdp.errors import VerificationError
     from corrdp.verification import verify
 
     out = Output(json)
-    if steps < 1:
-        raise ConfigurationError(f"--steps {steps} must be a whole number >= 1")
     result = verify(find_certificate(folder))
     if result.certificate is None:
         raise VerificationError(f"{folder}: {result.problems[0]}")
-    attacks = linear_attacks(linear_task(result.certificate, steps))
+    attacks = attacks_on(result.certificate, steps)
     with steps_bar("attacking", out) as progress:
         report = run_attacks(
             attacks,
