@@ -6,11 +6,14 @@ is private. Text cells only, as :func:`corrdp.tables.column_chunks` gives them.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+import numpy as np
 
 from corrdp.tables.csv_file import Chunk
 
@@ -85,17 +88,31 @@ class ColumnProfile:
 
     def _take_numbers(self, cells: set[str]) -> None:
         """Range of the numbers; the first other text ends the search."""
-        for cell in cells:
-            try:
-                value = float(cell.replace(",", ".") if self.decimal == "," else cell)
-            except ValueError:
-                value = float("nan")
-            if not abs(value) < float("inf") or _CODE.fullmatch(cell):
-                self.numeric, self.oddity = False, cell
-                return
-            self.low, self.high = min(self.low, value), max(self.high, value)
-            if self.whole and not value.is_integer():
-                self.whole, self.unique, self._seen = False, False, set()
+        if not cells:
+            return
+        try:
+            values = np.array(list(map(self._value, cells)))
+        except ValueError:
+            values = np.array([np.nan])
+        if not np.isfinite(values).all() or any(map(_CODE.fullmatch, cells)):
+            self.numeric = False
+            self.oddity = min(cell for cell in cells if not self._is_number(cell))
+            return
+        self.low, self.high = (
+            min(self.low, float(values.min())),
+            max(self.high, float(values.max())),
+        )
+        if self.whole and not (values == np.floor(values)).all():
+            self.whole, self.unique, self._seen = False, False, set()
+
+    def _value(self, cell: str) -> float:
+        return float(cell.replace(",", ".") if self.decimal == "," else cell)
+
+    def _is_number(self, cell: str) -> bool:
+        try:
+            return math.isfinite(self._value(cell)) and not _CODE.fullmatch(cell)
+        except ValueError:
+            return False
 
     @property
     def shape(self) -> Shape:
