@@ -98,7 +98,7 @@ def _ran(found: Sequence[tuple[Experiment, Results]]) -> str:
                     f"{runs} / {seconds / 60:.0f} min",
                 )
             )
-    header = ("table", "seeds", "ε", "trainings of the experiment / time of one process")
+    header = ("table", "seeds", "ε", "trainings of the experiment / processor time")
     return "## What was run\n\n" + markdown_table(header, rows) + "\n"
 
 

@@ -60,8 +60,9 @@ def draw(experiment: Experiment, results: Results, table: tuple[str, str]) -> di
 
 def _bytes(save: Callable[..., Any], kind: str) -> bytes:
     content = io.BytesIO()
-    # no date: the same results give the same file
-    metadata = {"Date": None} if kind == "svg" else {"Software": None}
+    # no date and no maker: the same results give the same file
+    left_out = ("Date", "Creator", "Format", "Type") if kind == "svg" else ("Software",)
+    metadata = dict.fromkeys(left_out)
     save(content, format=kind, dpi=150, metadata=metadata)
     return content.getvalue()
 

@@ -60,7 +60,7 @@ def summary(experiment: Experiment, results: Results) -> dict[str, Any]:
 
 
 def run_counts(results: Results) -> tuple[int, float]:
-    """Number of trainings, and the seconds that they took one after the other."""
+    """Number of trainings, and the processor time that they took, in seconds."""
     seconds = {
         (row.dataset, row.method, row.epsilon, row.seed, row.certificate): row.value
         for row in results.rows

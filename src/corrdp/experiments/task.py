@@ -49,7 +49,7 @@ def fixed_split(data: Dataset, limit: int | None = None) -> tuple[Pair, Pair]:
     return (Xa[:limit], ya[:limit]), (Xb[:limit], yb[:limit])
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Task:
     """One data set with one choice of roles.
 
