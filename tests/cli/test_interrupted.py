@@ -121,7 +121,7 @@ def test_ctrl_c_is_told_and_writes_nothing(
     def stop(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("corrdp.linear_model.fit_linear", stop)
+    monkeypatch.setattr("corrdp.linear_base.fit_linear", stop)
     done = corrdp("fit", data, plan, "-o", tmp_path / "out")
     assert done.code == 130
     assert done.err == "error: stopped; nothing was written\n"
