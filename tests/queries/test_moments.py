@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from corrdp.datasets import make_regression
 from corrdp.distance import EstimateSettings
 from corrdp.encoding import INTERCEPT, Encoder
 from corrdp.erm.exact import least_squares
-from corrdp.errors import ConfigurationError, DataError
+from corrdp.errors import ConfigurationError, DataError, UtilityWarning
 from corrdp.noise import noise_source
 from corrdp.privacy.ledger import decode_array, encode_array
 from corrdp.queries import SecondMoments, release
@@ -244,7 +245,9 @@ def test_moments_take_no_steps() -> None:
 def test_distances_estimated_in_the_same_run() -> None:
     sim = simulated(20_000)
     settings = EstimateSettings(resolution="assume-smooth")
-    certificate = fitted(sim, distances=settings).certificate_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UtilityWarning)
+        certificate = fitted(sim, distances=settings).certificate_
     assert certificate is not None
     assert certificate.holds
     assert verify(json.loads(json.dumps(certificate.to_dict()))).problems == ()
@@ -271,3 +274,28 @@ def test_second_moments_as_a_query() -> None:
     assert found.value == pytest.approx(psi.T @ psi, abs=5 * found.standard_error.max() + 1e-2)
     assert found.value[3, 3] == 500
     assert found.standard_error[0, 1] == 0.0
+
+
+@pytest.mark.parametrize("distance", [0.0, 1.0])
+def test_moments_and_gradient_against_the_mean(distance: float) -> None:
+    # the full comparison is benchmarks/ridge.py
+    excess: dict[str, list[float]] = {}
+    for seed in range(2):
+        sim = simulated(10_000, seed, distance=distance)
+        features = np.column_stack([*sim.X.values(), np.ones(len(sim.y))])
+        best = features @ np.linalg.lstsq(features, sim.y, rcond=None)[0]
+        risk = np.mean((sim.y - best) ** 2)
+        everything = sim.schema.all_sensitive()
+        models = {
+            "moments": fitted(sim, seed),
+            "gradient": fitted(sim, seed, solver="gradient"),
+            "DP moments": CorrDPRidge(
+                everything, distances={}, solver="moments", random_state=seed
+            ).fit(sim.X, sim.y),
+        }
+        for name, model in models.items():
+            gap = np.mean((sim.y - model.predict(sim.X)) ** 2) - risk
+            excess.setdefault(name, []).append(float(gap))
+        excess.setdefault("mean", []).append(float(sim.y.var() - risk))
+    means = {name: np.mean(values) for name, values in excess.items()}
+    assert means["gradient"] < means["moments"] < means["DP moments"] < 0.2 * means["mean"]
