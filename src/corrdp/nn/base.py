@@ -28,7 +28,7 @@ from corrdp.linear_model import (
 from corrdp.neighbours import Adjacency
 from corrdp.nn.activations import ActivationName
 from corrdp.nn.checkpoint import Checkpoint
-from corrdp.nn.fit import NetworkRecipe, fit_network
+from corrdp.nn.fit import NetworkRecipe, fit_network, warn_if_drowned
 from corrdp.nn.gradients import Inputs, scores
 from corrdp.nn.network import Network, OutputWeights, SensitivePath
 from corrdp.nn.query import GradientQuery, default_clips
@@ -224,9 +224,11 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
         if asked.estimate is not None and asked.estimate.resolution == "binned":
             schema = schema.binned()
         declaration = Declaration(schema, self._target(), size, known, source.seeded)
+        recipe = self._recipe(schema)
+        warn_if_drowned(recipe.prepare(declaration))
         self.theta_, task, ledger = fit_network(
             declaration,
-            self._recipe(schema),
+            recipe,
             data,
             source,
             estimate=asked.estimate,

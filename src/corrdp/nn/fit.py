@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -21,7 +22,7 @@ from corrdp.encoding import Encoder
 from corrdp.erm.fit import TrainingData
 from corrdp.erm.losses import Loss, Squared
 from corrdp.erm.published import Calibration, known_distances
-from corrdp.errors import ConfigurationError
+from corrdp.errors import ConfigurationError, UtilityWarning
 from corrdp.nn.account import (
     NetworkSetup,
     budget_entry,
@@ -48,7 +49,7 @@ from corrdp.privacy.estimate import (
 )
 from corrdp.privacy.ledger import Ledger
 
-__all__ = ["NetworkRecipe", "NetworkTask", "fit_network"]
+__all__ = ["NetworkRecipe", "NetworkTask", "fit_network", "warn_if_drowned"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -170,8 +171,7 @@ class NetworkRecipe:
         network = table.query.network
         steps = self.steps
         if steps is None:
-            noise = single_step_noise(table, budget, records)
-            relative = noise / (network.output_norm * network.encoder.norm_bound)
+            relative = relative_noise(table, budget, records)
             steps = int(np.clip(round(REACH / max(relative, 1e-12)), STEPS_MIN, STEPS_MAX))
         rate = self.learning_rate
         if rate is None:
@@ -180,11 +180,26 @@ class NetworkRecipe:
         return NetworkPlan(steps, float(rate), SKIP_RADIUS, (4 * steps) // 5)
 
 
-def single_step_noise(table: NetworkSensitivity, budget: FloatArray, records: int) -> float:
-    """√V: noise norm on the mean gradient if one step spent the whole budget."""
-    dimensions = table.query.network.dimensions
-    noise = allocate(table.largest(SKIP_RADIUS), budget, dimensions, tolerance=1e-3)
-    return math.sqrt(noise.total_variance) / records
+def relative_noise(table: NetworkSensitivity, budget: FloatArray, records: int) -> float:
+    """Noise on the mean gradient if one step spent the whole budget, in units of B·‖φ‖."""
+    network = table.query.network
+    noise = allocate(table.largest(SKIP_RADIUS), budget, network.dimensions, tolerance=1e-3)
+    largest = network.output_norm * network.encoder.norm_bound
+    return math.sqrt(noise.total_variance) / records / largest
+
+
+def warn_if_drowned(task: NetworkTask) -> None:
+    """Warn when the noise of one step exceeds any possible mean gradient."""
+    budget = np.array([one.mu_squared for one in task.budgets])
+    records = task.declaration.n
+    noise = relative_noise(task.table, budget, records)
+    if noise > 1:
+        warnings.warn(
+            f"n={records} is too small for this epsilon: the noise exceeds any possible gradient "
+            f"by a factor {noise:.1f}; about {math.ceil(records * noise)} records are needed",
+            UtilityWarning,
+            stacklevel=2,
+        )
 
 
 def _slack_problem(task: NetworkTask) -> str:
