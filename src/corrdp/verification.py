@@ -43,6 +43,7 @@ MECHANISMS: dict[str, tuple[str, str]] = {
     "linear-release": ("corrdp.erm.account", "linear_accounts"),
     "network-release": ("corrdp.nn.account", "network_accounts"),
     "query-release": ("corrdp.queries.account", "query_accounts"),
+    "moments-model": ("corrdp.queries.account", "model_accounts"),
 }
 PASSIVE = (
     "declaration",
@@ -50,7 +51,6 @@ PASSIVE = (
     "linear-budget",
     "network-budget",
     "query-budget",
-    "moments-model",
 )
 
 

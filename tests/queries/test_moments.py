@@ -218,7 +218,10 @@ def test_a_swapped_model_or_less_noise_does_not_verify() -> None:
         entry = ledger[3]
         entry["standard_error"] = encode_array(0.5 * decode_array(entry["standard_error"]))
 
-    for change in (swap, surer, quieter):
+    def displaced(ledger: list[dict[str, Any]]) -> None:
+        ledger.append({**ledger[3], "coefficients": encode_array(np.zeros(7))})
+
+    for change in (swap, surer, quieter, displaced):
         assert not verify(altered(plain, change)).holds
 
 

@@ -30,7 +30,7 @@ from corrdp.queries.coding import Checked
 from corrdp.queries.plan import MOST_BITS, QueryPlan, draw, exact_sums, plan_queries
 from corrdp.queries.query import query_from_dict
 
-__all__ = ["query_accounts", "write_release"]
+__all__ = ["model_accounts", "query_accounts", "write_release"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 TOLERANCE = 1e-9
@@ -82,6 +82,20 @@ def query_accounts(declaration: Declaration, ledger: Ledger) -> list[ReleaseAcco
         problems += _model_problems(plan, ledger, release)
         accounts.append(_account(plan, problems))
     return accounts
+
+
+def model_accounts(declaration: Declaration, ledger: Ledger) -> list[ReleaseAccount]:
+    """Models spend nothing, but each must stand right behind the release that it follows from.
+
+    There :func:`query_accounts` recomputes it; anywhere else nobody would.
+    """
+    types = [entry["type"] for entry in ledger.entries]
+    if any(
+        here == "moments-model" and before != "query-release"
+        for before, here in zip(["", *types], types)
+    ):
+        raise VerificationError("a model does not stand behind the release that it follows from")
+    return []
 
 
 def read_plan(declaration: Declaration, entry: Mapping[str, Any]) -> QueryPlan:
