@@ -158,7 +158,7 @@ class _Writer:
             reason = _REASONS[shape]
             self.lines += [f"# {reason}", 'kind = "ignored"']
             self.warn(f"column {profile.name!r}: {reason}")
-            if shape == "text" and profile.oddity and profile.low <= profile.high:
+            if shape == "text" and profile.mixed:
                 self.warn(
                     f"column {profile.name!r} mixes numbers and texts such as "
                     f"{profile.oddity[:40]!r}: correct them to use it as a number"

@@ -46,6 +46,10 @@ class ColumnProfile:
         Cells that look like a mark for a missing number.
     low, high : float
         Range of the numbers.
+    numeric, whole, unique, overflown, mixed : bool
+        Only numbers; only whole ones; no cell twice; more levels than are kept; numbers and texts.
+    oddity : str
+        A cell that is not a number.
     """
 
     name: str
@@ -61,6 +65,7 @@ class ColumnProfile:
     unique: bool = True
     overflown: bool = False
     oddity: str = ""
+    mixed: bool = False
     _seen: set[str] = field(default_factory=set)
 
     def update(self, cells: list[str]) -> None:
@@ -97,6 +102,7 @@ class ColumnProfile:
         if not np.isfinite(values).all() or any(map(_CODE.fullmatch, cells)):
             self.numeric = False
             self.oddity = min(cell for cell in cells if not self._is_number(cell))
+            self.mixed = self.low <= self.high or any(map(self._is_number, cells))
             return
         self.low, self.high = (
             min(self.low, float(values.min())),
