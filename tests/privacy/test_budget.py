@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from corrdp.linear_model import CorrDPLogisticRegression
 from corrdp.neighbours import INSENSITIVE, RECORD, SENSITIVE, NeighbourKind
 from corrdp.privacy import gdp
 from corrdp.privacy.budget import Charge, PrivacyBudget
-from corrdp.privacy.budgets import KindBudget
+from corrdp.privacy.budgets import KindBudget, PrivacyTarget
 from corrdp.schema import Label, Numeric, Schema
 
 DELTA = 1e-6
@@ -148,7 +149,8 @@ def test_charge_of_a_run() -> None:
         KindBudget(kind, d, 1.0, DELTA, mu)
         for kind, d, mu in zip(kinds, (1, 0, 1, 1), (0.3, math.inf, 9, 9), strict=True)
     ]
-    made = Charge.of("fit", 1.0, DELTA, budgets)
+    made = Charge.of("fit", PrivacyTarget(1.0, DELTA, records_per_person=3), budgets)
+    assert made.records_per_person == 3
     assert made.kinds == {SENSITIVE: ["s"], "y": ["<label>"]}
     assert made.mu_squared == {SENSITIVE: 0.3}
     assert made.distances == {SENSITIVE: 1, "y": 0}
@@ -281,7 +283,7 @@ def test_an_account_with_a_negative_charge_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "account.json"
     PrivacyBudget(1.0, DELTA, path=path).charge(charge(0.9))
     plain = json.loads(path.read_text())
-    plain[0]["mu_squared"][SENSITIVE] = -5.0
+    plain["charges"][0]["mu_squared"][SENSITIVE] = -5.0
     path.write_text(json.dumps(plain))
     with pytest.raises(
         ConfigurationError, match=r"squared mu of '<sensitive>' is -5.0|is not the file"
@@ -313,7 +315,24 @@ def test_the_file_holds_losses_only(tmp_path: Path) -> None:
     path = tmp_path / "account.json"
     PrivacyBudget(1.0, DELTA, path=path).charge(charge(0.5))
     fields = {"name", "epsilon", "delta", "kinds", "distances", "mu_squared", "adaptive"}
-    assert [set(entry) for entry in json.loads(path.read_text())] == [fields]
+    fields.add("records_per_person")
+    account = json.loads(path.read_text())
+    assert set(account) == {"limits", "charges"}
+    assert [set(entry) for entry in account["charges"]] == [fields]
+
+
+def test_an_account_keeps_its_limits(tmp_path: Path) -> None:
+    path = tmp_path / "account.json"
+    PrivacyBudget(1.0, DELTA, path=path).charge(charge(0.5))
+    with pytest.raises(ConfigurationError, match="open it with the limits"):
+        PrivacyBudget(5.0, DELTA, path=path).charge(charge(0.9))
+
+
+def test_rows_per_person_must_agree() -> None:
+    budget = PrivacyBudget(1.0, DELTA, composition="basic")
+    budget.charge(basic(0.1, delta=1e-8))
+    with pytest.raises(ConfigurationError, match="records_per_person"):
+        budget.charge(replace(basic(0.1, delta=1e-8), records_per_person=10))
 
 
 def test_repr() -> None:

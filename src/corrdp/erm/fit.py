@@ -35,12 +35,12 @@ from corrdp.erm.published import (
     standard_noise,
 )
 from corrdp.erm.sampling import (
-    FULL_BATCH_PRESENCE,
     SampledBudgets,
     calibrate_changes,
     choose_presence,
     default_rate,
     floor_targets,
+    full_batch_presence,
     sampled_targets,
 )
 from corrdp.erm.sensitivity import SensitivityTable
@@ -204,7 +204,8 @@ def plan_published(
     rate, sampling = None, None
     if request.solver == "sgd":
         widest = np.array([one.fixed for one in budgets])
-        rate = checked_rate(request, default_rate(table, widest, plan.radius, plan.steps))
+        full = full_batch_presence(table, widest, plan.radius, plan.steps)
+        rate = checked_rate(request, default_rate(full))
     base = standard_noise(declaration, budgets, table, plan.steps, rate)
     if rate is not None:
         sampling = published_sampling(declaration, table, plan.radius, base, rate)
@@ -236,12 +237,11 @@ def plan_sampling(
     that everything the joint rows rest on was fixed beforehand (THEORY T4).
     """
     target = declaration.target
-    suggested = default_rate(table, widest, plan.radius, plan.steps)
-    rate = checked_rate(request, suggested)
+    full = full_batch_presence(table, widest, plan.radius, plan.steps)
+    rate = checked_rate(request, default_rate(full))
     person = subsampled.person_rate(rate, target.records_per_person)
     floors = floor_targets(declaration, budgets)
-    start = FULL_BATCH_PRESENCE * suggested / rate
-    presence = choose_presence(table, rate, plan.steps, floors, person, start)
+    presence = choose_presence(table, rate, plan.steps, floors, person, full / rate)
     fixed = calibrate_changes(person, plan.steps, presence, floors)
     change = fixed
     if declaration.estimate is not None:
@@ -406,7 +406,7 @@ def check_chargeable(task: LinearTask, *, adaptive: bool) -> None:
 def charge_of(task: LinearTask, *, adaptive: bool) -> Charge:
     """What a run takes from a shared budget."""
     target = task.declaration.target
-    charge = Charge.of("fit", target.epsilon, target.delta, task.budgets)
+    charge = Charge.of("fit", target, task.budgets)
     if task.setup.sampling is not None:
         # certified at one (ε, δ) by T7: no μ that could be added to others
         charge = replace(charge, mu_squared={})

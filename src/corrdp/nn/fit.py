@@ -319,7 +319,12 @@ def _content(entry: Any) -> dict[str, Any]:
 
 
 def _charge(task: NetworkTask, *, adaptive: bool) -> Charge:
-    """What a run takes from a shared budget."""
+    """What a run takes from a shared budget; only calibrated noise stays within its target."""
     target = task.declaration.target
-    charge = Charge.of("fit", target.epsilon, target.delta, task.budgets)
+    if task.fixed_noise is not None:
+        raise ConfigurationError(
+            "budget= cannot be charged with calibration='published', whose noise is not proved to "
+            "meet its target; use calibration='optimal'"
+        )
+    charge = Charge.of("fit", target, task.budgets)
     return replace(charge, distances={}, mu_squared={}, adaptive=True) if adaptive else charge

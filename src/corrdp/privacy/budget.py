@@ -24,7 +24,7 @@ from corrdp.errors import BudgetExceededError, ConfigurationError
 from corrdp.files import write_text
 from corrdp.neighbours import INSENSITIVE, RECORD, SENSITIVE, NeighbourKind
 from corrdp.privacy import gdp
-from corrdp.privacy.budgets import KindBudget
+from corrdp.privacy.budgets import KindBudget, PrivacyTarget
 
 __all__ = ["Charge", "Composition", "PrivacyBudget"]
 
@@ -51,6 +51,8 @@ class Charge:
         Squared μ per kind (kinds without a limit are left out).
     adaptive : bool
         Whether distances are estimated by the release itself.
+    records_per_person : int
+        Rows that the release supposes one person to own at most.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Charge:
     distances: Mapping[str, float]
     mu_squared: Mapping[str, float]
     adaptive: bool = False
+    records_per_person: int = 1
 
     def __post_init__(self) -> None:
         if not (_is_number(self.epsilon) and 0 < self.epsilon < math.inf):
@@ -78,16 +81,17 @@ class Charge:
                 )
 
     @classmethod
-    def of(cls, name: str, epsilon: float, delta: float, budgets: Sequence[KindBudget]) -> Charge:
+    def of(cls, name: str, target: PrivacyTarget, budgets: Sequence[KindBudget]) -> Charge:
         """The charge of a run whose distances were known beforehand."""
         single = [b for b in budgets if b.kind.name not in (INSENSITIVE, RECORD)]
         return cls(
             name,
-            epsilon,
-            delta,
+            target.epsilon,
+            target.delta,
             {b.kind.name: changed_parts(b.kind) for b in single},
             {b.kind.name: b.distance for b in single},
             {b.kind.name: b.mu_squared for b in single if math.isfinite(b.mu_squared)},
+            records_per_person=target.records_per_person,
         )
 
 
@@ -163,7 +167,7 @@ class PrivacyBudget:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._lock():
                 if not self.path.exists():
-                    write_text(self.path, "[]\n")
+                    self._write([])
 
     def __copy__(self) -> PrivacyBudget:
         return self
@@ -207,22 +211,36 @@ class PrivacyBudget:
                 self._check_basic(charges, charge)
             else:
                 self._check_gdp(charges, charge)
-            plain = [_to_plain(one) for one in (*charges, charge)]
-            write_text(self.path, json.dumps(plain, indent=1) + "\n")
+            self._write([*charges, charge])
 
     def _lock(self) -> FileLock:
         if not self.path.parent.is_dir():
             raise ConfigurationError(f"{self.path} is gone: {GONE}")
         return FileLock(f"{self.path}.lock")
 
+    @property
+    def _limits(self) -> dict[str, float | str]:
+        return {"epsilon": self.epsilon, "delta": self.delta, "composition": self.composition}
+
+    def _write(self, charges: Sequence[Charge]) -> None:
+        plain = {"limits": self._limits, "charges": [_to_plain(one) for one in charges]}
+        write_text(self.path, json.dumps(plain, indent=1) + "\n")
+
     def _read(self) -> list[Charge]:
         if not self.path.is_file():
             raise ConfigurationError(f"{self.path} is gone: {GONE}")
         try:
-            entries = json.loads(self.path.read_text(encoding="utf-8"))
-            return [Charge(**entry) for entry in entries]
-        except (ValueError, TypeError, AttributeError):
+            account = json.loads(self.path.read_text(encoding="utf-8"))
+            limits, entries = account["limits"], account["charges"]
+            charges = [Charge(**entry) for entry in entries]
+        except (ValueError, TypeError, AttributeError, KeyError):
             raise ConfigurationError(f"{self.path} is not the file of a privacy budget") from None
+        if limits != self._limits:
+            raise ConfigurationError(
+                f"{self.path} is the account of {limits}, not of {self._limits}; open it with the "
+                "limits it was made with"
+            )
+        return charges
 
     def _check_same(self, charges: Sequence[Charge], charge: Charge) -> None:
         if charge.adaptive and self.composition == "gdp":
@@ -233,6 +251,11 @@ class PrivacyBudget:
         for other in charges:
             same_kinds = _lists(other.kinds) == _lists(charge.kinds)
             same_distances = dict(other.distances) == dict(charge.distances)
+            if other.records_per_person != charge.records_per_person:
+                raise ConfigurationError(
+                    f"records_per_person={charge.records_per_person} differs from the "
+                    f"{other.records_per_person} of an earlier release; use one number for all"
+                )
             if not same_kinds or not same_distances or other.adaptive != charge.adaptive:
                 raise ConfigurationError(
                     "this release uses other columns, roles or distances than the first one "
@@ -292,6 +315,7 @@ def _to_plain(charge: Charge) -> dict[str, Any]:
         "distances": dict(charge.distances),
         "mu_squared": dict(charge.mu_squared),
         "adaptive": charge.adaptive,
+        "records_per_person": charge.records_per_person,
     }
 
 

@@ -121,7 +121,7 @@ class QueryPlan:
     def charge(self) -> Charge:
         """What a :class:`~corrdp.privacy.budget.PrivacyBudget` is asked for."""
         target = self.declaration.target
-        return Charge.of("queries", target.epsilon, target.delta, self.spent_budgets())
+        return Charge.of("queries", target, self.spent_budgets())
 
     def variance(self) -> FloatArray:
         """Noise variance per coordinate of every block."""
