@@ -256,6 +256,28 @@ def test_joint_rows_are_finite_where_full_batch_says_infinity() -> None:
         assert model.certificate_.row(name)["epsilon_holds"] <= most * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(("epsilon", "q", "steps"), [(3.0, 0.6, 1), (0.5, 0.9, 4), (2.0, 0.01, 30)])
+def test_presence_is_near_the_best(epsilon: float, q: float, steps: int) -> None:
+    """No presence on a wide grid needs much less noise at the public reference point."""
+    one = task(declared(epsilon=epsilon, delta=1e-3), q, steps)
+    chosen = one.setup.sampling
+    assert chosen is not None
+    sensitivity = one.setup.table(one.declaration)
+    rows = sampling.with_presence(
+        sensitivity(sampling._reference(sensitivity)), sensitivity.presence
+    )
+    kept = [(b.epsilon * (1 - RESERVE), b.delta * (1 - RESERVE)) for b in one.budgets]
+
+    def variance(presence: float) -> float:
+        change = subsampled.calibrate(q, steps, presence, kept)
+        limits = np.append(change**2, presence**2)
+        return allocate(rows, limits, one.encoder.dimensions).total_variance
+
+    grid = chosen.presence * np.exp(np.linspace(-3, 1, 9))
+    assert variance(chosen.presence) <= 1.1 * min(variance(float(c)) for c in grid)
+    assert variance(chosen.presence / 4) > 1.1 * variance(chosen.presence)
+
+
 # --- several rows per person ---------------------------------------------------------------------
 
 

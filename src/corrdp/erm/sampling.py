@@ -29,6 +29,7 @@ __all__ = [
     "calibrate_changes",
     "choose_presence",
     "default_rate",
+    "full_batch_presence",
     "sampled_targets",
     "with_presence",
 ]
@@ -38,6 +39,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 # Presence of a full-batch step above which sampling starts to cost noise (THEORY T7).
 FULL_BATCH_PRESENCE = 0.05
 SEARCH_STEPS = 8
+# half width of a search in ln c, and a c beyond which a sampled record stands out anyway
+REACH, LARGEST_START = 1.5, 3.0
 
 
 @dataclass(frozen=True)
@@ -82,13 +85,19 @@ def with_presence(rows: FloatArray, presence: FloatArray) -> FloatArray:
     return np.vstack([rows, presence])
 
 
-def default_rate(table: SensitivityTable, budget: FloatArray, radius: float, steps: int) -> float:
-    """q = min(1, c_run/(.05·√T)), c_run the presence of a full-batch run with these budgets."""
+def full_batch_presence(
+    table: SensitivityTable, budget: FloatArray, radius: float, steps: int
+) -> float:
+    """Presence of one of T full-batch steps with these budgets."""
     noise = allocate(table.supremum(radius), budget, table.encoder.dimensions, tolerance=1e-3)
     with np.errstate(divide="ignore"):
         weight = np.where(noise.sigma > 0, 1.0 / noise.sigma**2, 0.0)
-    presence = math.sqrt(float(table.presence**2 @ weight))
-    return min(1.0, presence / (FULL_BATCH_PRESENCE * math.sqrt(steps)))
+    return math.sqrt(float(table.presence**2 @ weight) / steps)
+
+
+def default_rate(presence: float) -> float:
+    """q = min(1, presence of a full-batch step / .05); 1 where full batches need no noise."""
+    return min(1.0, presence / FULL_BATCH_PRESENCE) if presence > 0 else 1.0
 
 
 def sampled_targets(
@@ -155,7 +164,7 @@ def choose_presence(
     """The c that needs the least noise at a public reference point.
 
     A larger c leaves smaller changes for the same loss, a smaller one forces noise on every
-    block. The search is one-dimensional, in ln c, from the full-batch value.
+    block. The search is one-dimensional, in ln c, from a full-batch step's presence over q.
     """
     reference = table(_reference(table))
     rows = with_presence(reference, table.presence)
@@ -171,17 +180,22 @@ def choose_presence(
         found = allocate(rows, budget, dimensions, tolerance=1e-3)
         return math.log(found.total_variance)
 
+    start = min(start, LARGEST_START) if start > 0 else LARGEST_START
     return math.exp(_search(noise, math.log(start)))
 
 
 def _search(objective: Callable[[float], float], start: float) -> float:
-    """A bounded scalar minimum around ``start``, a few evaluations only."""
-    result = minimize_scalar(
-        objective,
-        bounds=(start - 1.5, start + 1.5),
-        method="bounded",
-        options={"maxiter": SEARCH_STEPS, "xatol": 0.02},
-    )
+    """A scalar minimum near ``start``: a few evaluations, again where it lies at an end."""
+    for _ in range(4):
+        result = minimize_scalar(
+            objective,
+            bounds=(start - REACH, start + REACH),
+            method="bounded",
+            options={"maxiter": SEARCH_STEPS, "xatol": 0.02},
+        )
+        if abs(float(result.x) - start) < 0.9 * REACH:
+            break
+        start = float(result.x)
     if not math.isfinite(float(result.fun)):
         raise ConfigurationError(
             "no presence bound meets the allowed losses at this sample rate; lower sample_rate or "

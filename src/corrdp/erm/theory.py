@@ -76,9 +76,13 @@ def noise_dimension_limit(sensitive: int, distances: ArrayLike) -> float:
 
 
 def gain_factor(sensitive: int, distances: ArrayLike) -> float:
-    """√(m / noise dimension): how much smaller the risk bound is than that of ordinary DP (T9)."""
+    """√(m / noise dimension): how much smaller the risk bound is than that of ordinary DP (T9).
+
+    ``inf`` where nothing needs noise.
+    """
     count, values = _counted(sensitive, distances)
-    return math.sqrt((count + len(values)) / noise_dimension(count, values))
+    dimension = noise_dimension(count, values)
+    return math.sqrt((count + len(values)) / dimension) if dimension else math.inf
 
 
 def excess_risk_rate(
@@ -170,7 +174,7 @@ class UtilityBound:
     @property
     def gain(self) -> float:
         """Bound of ordinary DP over this bound, at most √(m/m_s)."""
-        return math.sqrt(self.coordinates / self.dimension)
+        return math.sqrt(self.coordinates / self.dimension) if self.dimension else math.inf
 
     def excess_risk(self, records: int, epsilon: float, delta: float) -> float:
         """Order of the excess risk with the published calibration; see `excess_risk_rate`."""
