@@ -12,6 +12,7 @@ from corrdp.distance import Distances, EstimateSettings
 from corrdp.errors import ConfigurationError, MissingExtraError
 from corrdp.linear_model import CorrDPLogisticRegression, CorrDPRidge
 from corrdp.plan_file import MODELS, PROCESS_ONLY, ModelClass, file_section, read_plan
+from corrdp.schema import Ignored
 
 COLUMNS = """
 [columns.x]
@@ -110,3 +111,16 @@ def test_a_model_of_an_absent_extra_names_it(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(MODELS, "net", absent)
     with pytest.raises(MissingExtraError, match=r"corrdp\[torch\]"):
         read_plan(f'{COLUMNS}{CLASSES}[training]\nmodel = "net"\n')
+
+
+def test_what_an_ignored_column_still_says_is_left_behind() -> None:
+    """A draft's column that was set to ignored may keep its bounds; the copy does not."""
+    leftover = (
+        '[columns.z]\nkind = "ignored"\nlow = 3\nhigh = 777\nrole = "sensitive"\n'
+        "confirmed = false\n"
+    )
+    plan = read_plan(leftover + COLUMNS + CLASSES)
+    assert plan.schema.columns["z"] == Ignored()
+    assert "777" not in plan.to_toml()
+    with pytest.raises(ConfigurationError, match="lwo"):
+        read_plan(leftover.replace("low", "lwo") + COLUMNS + CLASSES)

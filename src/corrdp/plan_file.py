@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 import tomli_w
 
 from corrdp.errors import ConfigurationError, MissingExtraError
-from corrdp.schema import Schema
+from corrdp.schema import Categorical, Numeric, Schema
 from corrdp.tables.options import FileOptions
 
 __all__ = ["MODELS", "ModelClass", "Plan", "file_section", "read_plan"]
@@ -64,16 +64,15 @@ class Plan:
     parameters : mapping
         Constructor parameters of the estimator that the file states.
     file : FileOptions
-    plain : mapping
-        The file's content as plain values; comments are left behind on purpose, because those of
-        a draft quote the data.
+    sections : mapping
+        ``[privacy]``, ``[training]`` and ``[file]`` as the user wrote them.
     """
 
     schema: Schema
     model: str
     parameters: Mapping[str, Any]
     file: FileOptions = field(default_factory=FileOptions)
-    plain: Mapping[str, Any] = field(default_factory=dict)
+    sections: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parameters", MappingProxyType(dict(self.parameters)))
@@ -97,8 +96,12 @@ class Plan:
         return self.estimator_class()(self.schema, **self.parameters)
 
     def to_toml(self) -> str:
-        """The plan as TOML, without comments."""
-        return tomli_w.dumps(dict(self.plain))
+        """The plan as TOML, to be kept beside the model.
+
+        Without comments and without what an ignored column still said: in a draft both quote the
+        records.
+        """
+        return f"{self.schema.to_toml()}\n{tomli_w.dumps(dict(self.sections))}"
 
 
 def read_plan(source: str | Path, unconfirmed: Unconfirmed = "refuse") -> Plan:
@@ -144,15 +147,25 @@ def _plan(plain: Mapping[str, Any], unconfirmed: Unconfirmed) -> Plan:
         if not isinstance(plain.get(section), Mapping):
             raise ConfigurationError(f"has no [{section}] table; corrdp init drafts one")
     parts = {key: value for key, value in plain.items() if key not in SECTIONS}
+    parts |= {"columns": {n: _without_leftovers(c) for n, c in parts["columns"].items()}}
     if unconfirmed == "accept":
         parts |= {"columns": {n: _accepted(c) for n, c in parts["columns"].items()}}
         parts |= {"label": _accepted(parts["label"])}
     schema = Schema.from_dict(parts)
+    sections = {key: _section(plain, key) for key in SECTIONS if key in plain}
     privacy = _section(plain, "privacy")
     training = _section(plain, "training")
     model = training.pop("model", "ridge" if schema.label.is_numeric else "logistic")
     parameters = _parameters(model, schema, privacy, training)
-    return Plan(schema, model, parameters, FileOptions.from_dict(_section(plain, "file")), plain)
+    return Plan(schema, model, parameters, FileOptions.from_dict(_section(plain, "file")), sections)
+
+
+def _without_leftovers(entry: Any) -> Any:
+    """An ignored column, without bounds, levels and role that a draft had given it."""
+    if not isinstance(entry, Mapping) or entry.get("kind") != "ignored":
+        return entry
+    leftovers = {item.name for kind in (Numeric, Categorical) for item in fields(kind)}
+    return {key: value for key, value in entry.items() if key not in {*leftovers, "confirmed"}}
 
 
 def _accepted(entry: Any) -> Any:
