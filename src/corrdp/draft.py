@@ -139,6 +139,8 @@ class _Writer:
             '# role = "sensitive"     what must not be learned about a person (the default)',
             '#        "insensitive"   protected as much as it tells about the sensitive columns',
             '#        "public"        known to everybody anyway: not protected at all',
+            "#",
+            '# kind = "ignored" leaves a column out: identifiers, and what gives the label away.',
         ]
 
     def warn(self, message: str) -> None:
