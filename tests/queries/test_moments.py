@@ -27,6 +27,7 @@ from corrdp.queries.regression import (
     MOMENTS_BELOW,
     moments_of,
     plan_moments,
+    prefer_moments,
     relative_noise,
 )
 from corrdp.queries.ridge import Moments, solve_ridge
@@ -302,3 +303,18 @@ def test_moments_and_gradient_against_the_mean(distance: float) -> None:
         excess.setdefault("mean", []).append(float(sim.y.var() - risk))
     means = {name: np.mean(values) for name, values in excess.items()}
     assert means["gradient"] < means["moments"] < means["DP moments"] < 0.2 * means["mean"]
+
+
+@pytest.mark.parametrize("distance", [0.0, 0.1, 1.0])
+def test_the_quick_no_of_auto_is_never_wrong(distance: float) -> None:
+    for schema in (SCHEMA, SCHEMA.all_sensitive()):
+        given = dict.fromkeys(DISTANCES, distance) if schema is SCHEMA else {}
+        one = declaration(n=1000, schema=schema, distances=given)
+        least = min(b.mu_squared for b in one.budgets() if b.kind.columns)
+        quick = 2.0 * math.sqrt(2.0 * len(schema.used) / least) / 1000
+        noise = relative_noise(plan_moments(one))
+        assert quick <= noise
+        enough = math.ceil(1000 * noise / MOMENTS_BELOW) + 1
+        for n, wanted in ((enough, True), (enough // 2, False), (10, False)):
+            sized = declaration(n=n, schema=schema, distances=given)
+            assert prefer_moments(sized) == wanted

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -90,7 +91,7 @@ class QueryPlan:
     @property
     def sensitivity(self) -> FloatArray:
         """a_kj, shape (kinds, blocks): L1 for Laplace, L2 for Gaussian noise."""
-        one, two = self._rows()
+        one, two = self._rows
         return one if self.mechanism == "laplace" else two
 
     @property
@@ -137,6 +138,7 @@ class QueryPlan:
             self.declaration.n,
         )
 
+    @cached_property
     def _rows(self) -> tuple[FloatArray, FloatArray]:
         declaration = self.declaration
         people = declaration.target.records_per_person

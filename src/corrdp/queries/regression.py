@@ -6,6 +6,7 @@ that anybody can recompute from it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -87,6 +88,12 @@ def relative_noise(plan: QueryPlan) -> float:
 
 def prefer_moments(declaration: Declaration) -> bool:
     """Whether moments beat gradient descent, from public numbers alone (THEORY T11)."""
+    # a column's products with the J others each move by √2 or more, so E ≥ 2√(2J/b): no need to
+    # plan where that is too much already
+    used = len(declaration.schema.used)
+    smallest = min((b.mu_squared for b in declaration.budgets() if b.kind.columns), default=0.0)
+    if not 2.0 * math.sqrt(2.0 * used) <= MOMENTS_BELOW * declaration.n * math.sqrt(smallest):
+        return False
     try:
         return relative_noise(plan_moments(declaration)) <= MOMENTS_BELOW
     except ConfigurationError:  # their noise leaves the sampler's reach
