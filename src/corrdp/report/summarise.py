@@ -87,7 +87,7 @@ def _short(name: str, width: int = 22) -> str:
 
 def _points(column: Mapping[str, Any]) -> str:
     shift = column["belief_shift"]
-    return "–" if shift is None else f"{100 * shift:.1f}"
+    return "–" if shift is None else f"{math.ceil(shift * 1000 - 1e-6) / 10:.1f}"
 
 
 def certificate_text(certificate: Certificate) -> str:

@@ -25,13 +25,14 @@ __all__ = ["best_guess", "summarise"]
 
 SOURCES = {
     "given": "stated by the user",
-    "public": "estimated on a public table",
-    "private": "estimated privately from this table",
-    "published": "taken from this table, not accounted for",
-    "exact": "computed from a known distribution",
-    "none": "not stated, so 1",
+    "public": "public table",
+    "private": "private estimate",
+    "published": "read from this table, not accounted for",
+    "exact": "known distribution",
+    "none": "not stated",
     "sensitive": "sensitive",
 }
+ESTIMATE = "a private estimate of the distances"
 
 
 def best_guess(epsilon: float, delta: float) -> float:
@@ -112,7 +113,8 @@ def _trained(ledgers: Sequence[Ledger], certificate: Certificate, schema: Schema
     for ledger in ledgers:
         releases.extend(_release(ledger, entry) for entry in ledger.entries)
     return {
-        "releases": [one for one in releases if one],
+        # the model first: an estimate of distances only serves it
+        "releases": sorted(filter(None, releases), key=lambda one: one == ESTIMATE),
         "records": certificate.n,
         "label": schema.label.name,
         "columns": len(schema.used),
@@ -125,7 +127,7 @@ def _release(ledger: Ledger, entry: Mapping[str, Any]) -> str:
     if not kind.endswith("-release"):
         return ""
     if kind == "estimate-release":
-        return "a private estimate of the distances"
+        return ESTIMATE
     if kind == "query-release":
         return "answers to queries"
     budget = next(iter(ledger.of_type(kind.replace("-release", "-budget"))), {})
