@@ -15,6 +15,7 @@ __all__ = ["draw", "figure_name"]
 
 COLOURS = {
     "DP": "#a61b1b",
+    "DP, one scale": "#e58a6f",
     "semi": "#4d7c2f",
     "d = 1 per column": "#c27c0e",
     "CorrDP given": "#1f6f8b",

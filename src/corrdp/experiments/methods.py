@@ -71,7 +71,15 @@ METHODS = (
     ),
     Method(
         "DP", "all sensitive", "none", "optimal", True,
-        "every column and the label sensitive: ordinary DP",
+        "every column and the label sensitive: ordinary DP, least noise",
+    ),
+    Method(
+        "DP, one scale",
+        "all sensitive",
+        "none",
+        "published",
+        True,
+        "ordinary DP with the same noise on every coordinate: the paper's DP",
     ),
     Method(
         "semi", "semi", "none", "optimal", True,

@@ -25,7 +25,7 @@ ALPHA = 1e-3
 WIDTHS, WIDTH_SENSITIVE, WIDTH_DISTANCE, WIDTH_EPSILON = (5, 10, 20, 40, 80), 2, 0.02, 0.5
 MAIN = "synthetic"
 UNKNOWN = tuple(method.name for method in METHODS if method.distances != "given")
-SWEEP = ("non-private", "DP", "semi", "CorrDP given", "published, given")
+SWEEP = ("DP", "DP, one scale", "CorrDP given", "published, given")
 
 
 def width_name(columns: int) -> str:
