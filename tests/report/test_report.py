@@ -226,6 +226,32 @@ def test_edges_follow_the_run() -> None:
     assert "The label is sensitive" in titles and "Columns do not add up" not in titles
 
 
+def test_ordinary_privacy_is_not_said_to_be_weaker_for_the_whole_record() -> None:
+    found = fitted(schema().all_sensitive(), *table(), distances=None)
+    summary = summarise(found)
+    assert any("just as well" in text for text in summary["protected"])
+    assert not any("Several columns" in text for text in summary["unprotected"])
+
+
+def test_queries_predict_nothing() -> None:
+    from corrdp.queries import Mean, release
+
+    X, y = table()
+    found = release(
+        X,
+        schema(),
+        [Mean("age")],
+        epsilon=1.0,
+        mechanism="laplace",
+        distances={"age": 0.5},
+        label=y,
+    ).certificate
+    summary = summarise(found)
+    assert summary["trained"]["releases"] == ["answers to queries"]
+    text = Page(report_html(summary)).text
+    assert "predicting" not in text and "Answers to queries" in text and summary["noise"] == []
+
+
 def test_write_report_is_one_file_and_refuses_bad_points(certificate: Any, tmp_path: Path) -> None:
     out = tmp_path / "report.html"
     points = [_point("a"), {**_point("b"), "epsilon": math.inf}]

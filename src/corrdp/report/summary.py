@@ -32,7 +32,7 @@ SOURCES = {
     "none": "not stated",
     "sensitive": "sensitive",
 }
-ESTIMATE = "a private estimate of the distances"
+ESTIMATE, QUERIES = "a private estimate of the distances", "answers to queries"
 
 
 def best_guess(epsilon: float, delta: float) -> float:
@@ -111,12 +111,13 @@ def _ledgers(ledger: Ledger) -> list[Ledger]:
 def _trained(ledgers: Sequence[Ledger], certificate: Certificate, schema: Schema) -> dict[str, Any]:
     releases: list[str] = []
     for ledger in ledgers:
-        releases.extend(_release(ledger, entry) for entry in ledger.entries)
+        releases.extend(filter(None, (_release(ledger, entry) for entry in ledger.entries)))
     return {
         # the model first: an estimate of distances only serves it
-        "releases": sorted(filter(None, releases), key=lambda one: one == ESTIMATE),
+        "releases": sorted(releases, key=lambda one: one == ESTIMATE),
         "records": certificate.n,
         "label": schema.label.name,
+        "predicts": any(one not in (ESTIMATE, QUERIES) for one in releases),
         "columns": len(schema.used),
     }
 
@@ -129,7 +130,7 @@ def _release(ledger: Ledger, entry: Mapping[str, Any]) -> str:
     if kind == "estimate-release":
         return ESTIMATE
     if kind == "query-release":
-        return "answers to queries"
+        return QUERIES
     budget = next(iter(ledger.of_type(kind.replace("-release", "-budget"))), {})
     loss = str(budget.get("loss", {}).get("name", ""))
     names = {"logistic": "a logistic regression", "squared": "a linear regression"}
@@ -248,6 +249,9 @@ def _protected(summary: Mapping[str, Any]) -> list[str]:
             f"it, in 50\u00a0% (ε\u00a0=\u00a0{loss(joint['sensitive']['epsilon'])}, "
             f"δ\u00a0=\u00a0{tiny(claims['delta'])})."
         )
+    if _as_strong(joint):
+        whole = joint["record"]["name"]
+        sentences.append(f"What is said of them holds for {whole} just as well.")
     others = [c for c in columns if c["role"] == "insensitive" and not _open(c)]
     if others:
         weakest = max(others, key=lambda column: column["best_guess"])
@@ -267,7 +271,7 @@ def _unprotected(summary: Mapping[str, Any]) -> list[str]:
     columns = summary["columns"]
     joint = {row["key"]: row for row in summary["joint"]}
     sentences = []
-    if "record" in joint:
+    if "record" in joint and not _as_strong(joint):
         row = joint["record"]
         if _open(row):
             sentences.append(
@@ -297,6 +301,13 @@ def _unprotected(summary: Mapping[str, Any]) -> list[str]:
         "table."
     )
     return sentences
+
+
+def _as_strong(joint: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether the whole record is protected like the sensitive columns."""
+    if not {"sensitive", "record"} <= set(joint):
+        return False
+    return bool(joint["record"]["epsilon"] <= joint["sensitive"]["epsilon"] * (1 + 1e-9))
 
 
 def _open(row: Mapping[str, Any]) -> bool:
