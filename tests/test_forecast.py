@@ -82,6 +82,5 @@ def test_what_has_no_forecast_is_replaced_and_said(training: str, supposed: dict
 
 
 def test_networks_have_none() -> None:
-    pytest.importorskip("torch")
     with pytest.raises(ConfigurationError, match="mlp"):
         forecast(read_plan(plan(more='[training]\nmodel = "mlp"\n')), 10_000)

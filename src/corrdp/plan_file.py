@@ -46,9 +46,7 @@ class ModelClass:
 MODELS: dict[str, ModelClass] = {
     "logistic": ModelClass("corrdp.linear_model", classifier="CorrDPLogisticRegression"),
     "ridge": ModelClass("corrdp.linear_model", regressor="CorrDPRidge"),
-    "mlp": ModelClass(
-        "corrdp.nn.estimators", "CorrDPMLPClassifier", "CorrDPMLPRegressor", extra="torch"
-    ),
+    "mlp": ModelClass("corrdp.nn.estimators", "CorrDPMLPClassifier", "CorrDPMLPRegressor"),
 }
 
 

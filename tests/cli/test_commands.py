@@ -235,7 +235,6 @@ def test_demo_six_steps_in_80_columns(
 
 
 def test_a_network_by_one_word(corrdp: Command, data: Path, plan: Path, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
     text = PLAN.replace("steps = 20", 'model = "mlp"\nsteps = 3')
     plan.write_text(text, encoding="utf-8")
     done = corrdp("fit", data, plan, "-o", tmp_path / "out")
