@@ -30,6 +30,12 @@ def test_every_command_explains_itself(corrdp: Command, name: str) -> None:
     assert max(map(len, shown.out.splitlines())) <= 80
 
 
+def test_no_arguments_show_the_help(corrdp: Command) -> None:
+    shown = corrdp()
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out == corrdp("--help").out
+
+
 def test_help_lists_every_command(corrdp: Command) -> None:
     listed = corrdp("--help").out
     assert all(f"\n  {name} " in listed for name in COMMANDS)

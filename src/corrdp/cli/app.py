@@ -55,9 +55,7 @@ def _root(
 
 def build() -> typer.Typer:
     """The application with every command of the table."""
-    app = typer.Typer(
-        name="corrdp", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
-    )
+    app = typer.Typer(name="corrdp", pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_root)
     for name, module in COMMANDS.items():
         app.command(name)(importlib.import_module(module).run)
@@ -70,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Exit codes: 0; 1 when `verify` finds that something does not hold; 2 for whatever the user
     can mend, with one line on stderr; 130 when stopped.
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     console.prepare_streams()
     with warnings.catch_warnings():
         warnings.simplefilter("always", CorrDPWarning)
