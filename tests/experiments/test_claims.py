@@ -68,7 +68,7 @@ def test_growth_finds_the_exponent() -> None:
         table = (width_name(columns), "public")
         gain = math.sqrt(columns / WIDTH_SENSITIVE)
         for metric, power in (("noise", 1), ("excess risk", 2)):
-            rows.append(Row(*table, "DP", 0.5, 1e-6, 0, metric, gain**power))
+            rows.append(Row(*table, "DP, one scale", 0.5, 1e-6, 0, metric, gain**power))
             rows.append(Row(*table, "published, given", 0.5, 1e-6, 0, metric, 1.0))
     found = growth(Results(tuple(rows)), "published, given")
     assert slope(found, 1) == pytest.approx(1.0)

@@ -7,7 +7,7 @@ import math
 from corrdp.datasets import load_adult
 from corrdp.datasets.adult import GIVEN
 from corrdp.experiments.claims import Claim, Question, ahead, listed, mean_of, verdict
-from corrdp.experiments.comparison import estimated_distances
+from corrdp.experiments.comparison import estimated_distances, published_rule
 from corrdp.experiments.experiment import Experiment, Table
 from corrdp.experiments.facts import LEAST_RECORDS, METHOD, counted_distances
 from corrdp.experiments.results import Results, Row
@@ -70,7 +70,7 @@ def _income(results: Results) -> Claim:
         + "; ".join(f"of {name} {listed(values)}" for name, values in won.items())
         + f". In log-loss of DP: {listed(ahead(losses, method, 'DP'))}.",
         f"Accuracy below non-private: {listed(lost, 4)}.",
-        _published(question),
+        *published_rule(losses),
     ]
     sensitive = Question(results, (NAME, "sensitive"), "log-loss", "lower")
     if sensitive.has("DP", method):
@@ -86,18 +86,6 @@ def _income(results: Results) -> Claim:
         "tells the ways apart at ε ≥ .5; log-loss does."
     )
     return Claim("b", claim, verdict(*parts, lost[grid[0]] < MOST_LOST), tuple(figures), why)
-
-
-def _published(question: Question) -> str:
-    parts = []
-    for name in ("published, given", "published, UCB"):
-        if question.has(name):
-            holds = {
-                e: question.results.estimate(question.table, name, e, "holds").mean
-                for e in question.epsilons
-            }
-            parts.append(f"{name}: certificates hold: {listed(holds)}")
-    return f"The paper's fixed noise: {'; '.join(parts) or 'not run'}."
 
 
 def _fact(results: Results, kind: str, column: str) -> float:
@@ -144,10 +132,10 @@ def _adaptation(results: Results) -> Claim:
         >= sorted(_fact(results, "frequent", column) for column in columns)[len(columns) // 2]
     )
     why = (
-        "Noise does follow the distances. But the bound of workclass is 1 because two of its "
-        "levels are rare (Without-pay 14, Never-worked 7 records), not because it tells much: "
-        "among frequent levels its distance is among the smallest. Relationship (Husband, Wife) "
-        "and occupation are what is correlated with sex."
+        "Noise does follow the distances. Workclass does differ among frequent levels; but its "
+        "bound is 1 because one of its levels has seven records, and the bounds of occupation and "
+        "native-country are 1 for rarity too, not for what they tell. Relationship (husband, wife) "
+        "is what really gives sex away."
     )
     return Claim("e", claim, verdict(adapts, more, correlated), tuple(figures), why)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from corrdp.experiments.claims import Claim, Question, ahead, listed, mean_of, share_of_way, verdict
 from corrdp.experiments.results import Results, estimate
 
-__all__ = ["close_to_semi", "estimated_distances"]
+__all__ = ["close_to_semi", "estimated_distances", "published_rule"]
 
 CLOSE = 0.8
 
@@ -32,6 +32,7 @@ def close_to_semi(
     parts = (bool(can) and set(can) <= set(won), bool(can) and min(shares.values()) >= CLOSE)
     asked = [one for one in (question, *further) if one.has("DP", "semi", method)]
     figures = tuple(text for one in asked for text in _compared(one, method))
+    figures += published_rule(question)
     return Claim(letter, claim, verdict(*parts), figures, why)
 
 
@@ -44,6 +45,25 @@ def _compared(question: Question, method: str) -> tuple[str, str]:
         f"of DP at ε = {listed(won)}; share of the way from DP to semi: "
         f"{listed(shares) if shares else 'nothing to gain'}.",
     )
+
+
+def published_rule(question: Question) -> tuple[str, ...]:
+    """What the paper's own fixed noise does in a table, and how often it certifies."""
+    figures = []
+    for name in ("published, given", "published, UCB"):
+        if not question.has("DP", "DP, one scale", name):
+            continue
+        holds = {
+            e: question.results.estimate(question.table, name, e, "holds").mean
+            for e in question.epsilons
+        }
+        figures.append(
+            f"The paper's fixed noise ({name}): ahead of DP with one scale at ε = "
+            f"{listed(ahead(question, name, 'DP, one scale'))}, of DP with least noise at ε = "
+            f"{listed(ahead(question, name, 'DP'))}; share of runs whose certificate holds: "
+            f"{listed(holds)}."
+        )
+    return tuple(figures)
 
 
 def estimated_distances(results: Results, question: Question, why: str) -> Claim:
@@ -60,11 +80,18 @@ def estimated_distances(results: Results, question: Question, why: str) -> Claim
     holds = estimate(held)
     can, won = ahead(question, "CorrDP given", "DP"), ahead(question, name, "DP")
     cost = {e: -question.gain(name, "CorrDP given", e)[0] for e in question.epsilons}
-    figures = (
+    figures: tuple[str, ...] = (
         f"Certificates that hold: {holds.mean:.0%} of {holds.runs} runs.",
         f"{', '.join(question.table)} label: ahead of DP with given distances at ε = "
         f"{listed(can)}, with privately estimated ones at ε = {listed(won)}; {question.metric} "
         f"that the estimate costs: {listed(cost, 5)}.",
     )
+    plain = "d = 1 per column"
+    if question.has(plain):
+        figures += (
+            f"Ahead of {plain}, which needs no distances, at ε = "
+            f"{listed(ahead(question, name, plain))}; behind it at ε = "
+            f"{listed(ahead(question, plain, name))}.",
+        )
     kept = bool(won) and set(can) <= set(won)
     return Claim("g", claim, verdict(holds.mean == 1.0, kept), figures, why)

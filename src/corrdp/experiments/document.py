@@ -30,8 +30,8 @@ compared in pairs: a difference counts where its interval excludes zero and it i
 the value. Hyper-parameters are the library's data-free defaults for every way to train. All runs
 are seeded, hence none is private, and figures on test records never are.
 
-Rows that agree to all printed digits are no mistake: with a sensitive label, or a label of
-distance 1, CorrDP adds the noise of ordinary DP.
+Rows that agree to all printed digits are no mistake: where a change of the label moves every
+block (a sensitive label, a label of distance 1) distances gain nothing.
 """
 
 

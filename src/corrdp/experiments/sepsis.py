@@ -36,7 +36,7 @@ def judge(results: Results) -> list[Claim]:
     sensitive = Question(results, (NAME, "sensitive"), "log-loss", "lower")
     why = (
         "A network gains where the label is not sensitive and tells little about sex. With a "
-        "sensitive label a change of the label moves every block and CorrDP is no better than DP."
+        "sensitive label a change of the label moves every block and distances gain nothing."
     )
     return [
         close_to_semi(

@@ -10,9 +10,9 @@ import numpy as np
 from corrdp.datasets import Simulated, make_regression
 from corrdp.erm.theory import gain_factor
 from corrdp.experiments.claims import Claim, Question, ahead, listed, mean_of, share_of_way, verdict
-from corrdp.experiments.comparison import estimated_distances
+from corrdp.experiments.comparison import estimated_distances, published_rule
 from corrdp.experiments.experiment import Experiment, Table
-from corrdp.experiments.methods import METHODS
+from corrdp.experiments.methods import METHODS, method_named
 from corrdp.experiments.results import Results
 from corrdp.experiments.task import Task
 
@@ -101,8 +101,7 @@ def _utility(results: Results) -> Claim:
             f"Insensitive label (its exact distance is 1): below DP at ε = "
             f"{listed(ahead(other, 'CorrDP given', 'DP'))}."
         )
-    if question.has("published, given"):
-        figures.append(_published(question))
+    figures += published_rule(question)
     parts = (
         len(won) == len(question.epsilons),
         gains[0] == max(gains),
@@ -116,30 +115,24 @@ def _utility(results: Results) -> Claim:
     return Claim("a", claim, verdict(*parts), tuple(figures), why)
 
 
-def _published(question: Question) -> str:
-    """What the paper's own calibration does in the same table."""
-    name = "published, given"
-    holds = {
-        e: question.results.estimate(question.table, name, e, "holds").mean
-        for e in question.epsilons
-    }
-    return (
-        f"The paper's fixed noise: below DP at ε = {listed(ahead(question, name, 'DP'))}; share "
-        f"of runs whose certificate holds: {listed(holds)}."
-    )
-
-
 def growth(results: Results, method: str) -> dict[int, tuple[float, float, float]]:
-    """By m: (√(m/m_s), ratio of noise norms DP over method, ratio of excess risks)."""
+    """By m: (√(m/m_s), ratio of noise norms DP over method, ratio of excess risks).
+
+    A method is compared with the DP of its own calibration.
+    """
+    reference = "DP, one scale" if method_named(method).calibration == "published" else "DP"
     found = {}
     for columns in WIDTHS:
         table = (width_name(columns), "public")
         if not results.values(table, method, WIDTH_EPSILON, "noise"):
             continue
+        if not results.values(table, reference, WIDTH_EPSILON, "noise"):
+            continue
         ratios = []
         for metric in ("noise", "excess risk"):
             dp, own = (
-                results.estimate(table, name, WIDTH_EPSILON, metric).mean for name in ("DP", method)
+                results.estimate(table, name, WIDTH_EPSILON, metric).mean
+                for name in (reference, method)
             )
             ratios.append(dp / own)
         found[columns] = (math.sqrt(columns / WIDTH_SENSITIVE), ratios[0], ratios[1])
