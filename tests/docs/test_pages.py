@@ -12,7 +12,7 @@ from corrdp import audit, report
 from corrdp.cli.app import COMMANDS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = ("api", "architecture", "choosing-roles", "guarantee", "queries", "sharp-edges")
+PAGES = ("api", "architecture", "choosing-roles", "guarantee", "networks", "queries", "sharp-edges")
 FENCE = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
