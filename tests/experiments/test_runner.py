@@ -171,3 +171,19 @@ def test_wrong_arguments_are_one_line(
     done = corrdp("experiments", *arguments, "-o", tmp_path / "out")
     assert done.code == 2
     assert len(done.err.strip().splitlines()) == 1
+
+
+def test_no_results_no_document(corrdp: Command, tmp_path: Path) -> None:
+    done = corrdp("experiments", "document", "-o", tmp_path / "out")
+    assert done.code == 2
+    assert "no results" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_extras_are_named_before_anything_runs(
+    corrdp: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    done = corrdp("experiments", "synthetic", "-o", tmp_path / "out")
+    assert done.code == 2
+    assert "corrdp[report]" in done.err

@@ -50,8 +50,11 @@ def run(
     Writes results.csv, figures, summary.json, report.html and every certificate to a folder of
     that name. A run that was stopped goes on from what is there.
     """
+    from corrdp.experiments.report import check_extras
+
     out = Output(json)
     check_folder(output)
+    check_extras()
     if name == "document":
         _document(out, output)
         return
@@ -121,6 +124,7 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 def _document(out: Output, output: Path) -> None:
     """Tables and verdicts of all results in a folder, as Markdown."""
+    from corrdp.errors import DataError
     from corrdp.experiments.catalogue import NAMES, experiment_named
     from corrdp.experiments.document import document
     from corrdp.experiments.results import Results, read_rows
@@ -132,6 +136,8 @@ def _document(out: Output, output: Path) -> None:
         rows = read_rows(output / name / RESULTS)
         if rows:
             found.append((experiment_named(name), Results(rows)))
+    if not found:
+        raise DataError(f"{output}: no results of experiments; run corrdp experiments all first")
     path = output / DOCUMENT
     write_text(path, document(found))
     out.line(f"{path}")

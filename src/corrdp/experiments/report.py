@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 from collections.abc import Sequence
@@ -17,10 +18,23 @@ from corrdp.experiments.methods import METHODS
 from corrdp.experiments.results import Results
 from corrdp.files import write_bytes, write_text
 
-__all__ = ["cells", "claims_text", "page", "run_counts", "summary", "write_outputs"]
+__all__ = ["cells", "check_extras", "claims_text", "page", "run_counts", "summary", "write_outputs"]
 
 PAGE, SUMMARY = "report.html", "summary.json"
 GUARANTEES = ("holds", "record ε")
+
+
+def check_extras() -> None:
+    """Refuse before anything runs what could not be shown afterwards.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib or jinja2 is not installed.
+    """
+    for name in ("matplotlib", "jinja2"):
+        if importlib.util.find_spec(name) is None:
+            raise MissingExtraError(f"experiments need {name}: pip install 'corrdp[report]'")
 
 
 def write_outputs(experiment: Experiment, results: Results, folder: Path) -> dict[str, Path]:
