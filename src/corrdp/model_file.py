@@ -28,6 +28,8 @@ ESTIMATORS = {
     "CorrDPMLPClassifier": "corrdp.nn.estimators",
     "CorrDPMLPRegressor": "corrdp.nn.estimators",
 }
+# Ledger entries whose coefficients are checked against what was released.
+MODEL_ENTRIES = ("linear-release", "moments-model", "network-release")
 # Constructor parameters that never go into a file: they are objects of the running process.
 PROCESS_ONLY = ("schema", "distances", "budget", "progress", "checkpoint", "random_state")
 
@@ -118,8 +120,7 @@ def _coefficient_problems(body: Mapping[str, Any], certificate: Certificate) -> 
     coefficients = decode_array(body["coefficients"])
     released = [
         decode_array(entry["coefficients"])
-        for entry in certificate.ledger.entries
-        if "coefficients" in entry
+        for entry in certificate.ledger.of_type(*MODEL_ENTRIES)
     ]
     problems = []
     if not any(np.array_equal(coefficients, one) for one in released):
