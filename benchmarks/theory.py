@@ -17,6 +17,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -94,12 +95,12 @@ class Problem:
 
 def problem(setting: Setting, request: PlanRequest | None = None) -> Problem:
     """Simulate, declare roles and distances, find the minimiser."""
-    declaration, table, loss = _declared(setting)
+    declaration, (X, y), loss = _declared(setting)
     asked = PlanRequest() if request is None else request
     task = prepare(declaration, loss, None, replace(asked, calibration="published"))
     schema = declaration.schema
-    design = task.encoder.transform(read_records(table.X, schema))
-    label = read_label(table.y, schema.label, setting.n).astype(np.float64)
+    design = task.encoder.transform(read_records(X, schema))
+    label = read_label(y, schema.label, setting.n).astype(np.float64)
     if schema.label.is_numeric:
         low, high = schema.label.bounds
         label = 2.0 * (label - low) / (high - low) - 1.0
@@ -116,20 +117,7 @@ def _declared(setting: Setting) -> tuple[Declaration, Any, Loss]:
     All columns but the first are alike, so that a coordinate's noise counts the same everywhere.
     """
     loss: Loss = Squared(0.3, 2.0) if setting.loss == "ridge" else Logistic()
-    if setting.loss == "ridge":
-        table = make_regression(
-            setting.n, columns=COLUMNS + 1, sensitive=1, frame="dict", random_state=0
-        )
-    else:
-        table = make_correlated(
-            setting.n,
-            columns=COLUMNS + 1,
-            sensitive=1,
-            label_signal=0.4,
-            kind="numeric",
-            frame="dict",
-            random_state=0,
-        )
+    table = simulated(setting.loss, 4000 if setting.n <= 4000 else 32_000)
     first, *names = table.schema.columns
     secret = names[len(names) - setting.sensitive :]
     columns: dict[str, Any] = {first: Ignored()}
@@ -144,7 +132,25 @@ def _declared(setting: Setting) -> tuple[Declaration, Any, Loss]:
     distances[label.name] = setting.distance
     target = PrivacyTarget(setting.epsilon, DELTA)
     given = Distances.given(distances)
-    return Declaration(Schema(columns, label), target, setting.n, given, seeded=True), table, loss
+    X = {name: values[: setting.n] for name, values in table.X.items()}
+    declaration = Declaration(Schema(columns, label), target, setting.n, given, seeded=True)
+    return declaration, (X, table.y[: setting.n]), loss
+
+
+@cache
+def simulated(loss: str, rows: int) -> Any:
+    """The table whose first rows every setting takes."""
+    if loss == "ridge":
+        return make_regression(rows, columns=COLUMNS + 1, sensitive=1, frame="dict", random_state=0)
+    return make_correlated(
+        rows,
+        columns=COLUMNS + 1,
+        sensitive=1,
+        label_signal=0.4,
+        kind="numeric",
+        frame="dict",
+        random_state=0,
+    )
 
 
 def excess(one: Problem, seeds: Sequence[int]) -> Floats:
@@ -168,14 +174,19 @@ def slope(rates: Floats, risks: Sequence[Floats]) -> tuple[float, float, float]:
 
 
 def sweep(
-    loss: str, name: str, values: Sequence[Any], seeds: Sequence[int], base: Setting | None = None
+    loss: str,
+    name: str,
+    values: Sequence[Any],
+    seeds: Sequence[int],
+    base: Setting | None = None,
+    request: PlanRequest | None = None,
 ) -> tuple[float, float, float, list[float]]:
     """Slope, its interval, and the mean excess risk at every value."""
     start = Setting(loss) if base is None else base
     rates, risks = [], []
     for value in values:
         setting = replace(start, **{name: value})
-        one = problem(setting)
+        one = problem(setting, request)
         rates.append(one.bound.excess_risk(setting.n, setting.epsilon, DELTA))
         risks.append(excess(one, seeds))
     return *slope(np.array(rates), risks), [float(r.mean()) for r in risks]

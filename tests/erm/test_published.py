@@ -57,15 +57,16 @@ def table(n: int = 400) -> tuple[dict[str, Any], Any]:
     rng = np.random.default_rng(0)
     X = {"s": rng.random(n), "u": rng.random(n), "v": rng.choice(["a", "b", "c"], n)}
     X["w"] = rng.random(n)
+    X["s"] = np.where(rng.random(n) < 0.5, X["u"], X["s"])
     return X, (X["u"] > 0.5).astype(int)
 
 
-def fitted(distances: Any, **settings: Any) -> CorrDPLogisticRegression:
+def fitted(distances: Any, n: int = 400, **settings: Any) -> CorrDPLogisticRegression:
     given = {"epsilon": 1.0, "delta": 1e-5, "steps": 10, "radius": 1.0, "random_state": 1}
     model = CorrDPLogisticRegression(
         SCHEMA, distances=distances, calibration="published", **{**given, **settings}
     )
-    return model.fit(*table())
+    return model.fit(*table(n))
 
 
 # --- the rule ------------------------------------------------------------------------------------
@@ -254,7 +255,7 @@ def test_ridge_with_the_published_noise() -> None:
 @pytest.mark.parametrize("solver", ["gradient", "sgd"])
 def test_private_distances(solver: str) -> None:
     """What is certified rests on the least distances, fixed before the estimate (T10)."""
-    model = fitted("private", solver=solver, epsilon=4.0)
+    model = fitted("private", 5000, solver=solver, epsilon=4.0)
     certificate = model.certificate_
     assert certificate is not None
     assert verify(certificate.to_dict()).holds == certificate.holds
@@ -275,6 +276,18 @@ def test_private_distances(solver: str) -> None:
     assert (run <= fixed * (1 + 1e-12)).all() and (run < fixed).any()
     kinds = [kind.name for kind in declaration.kinds]
     assert run[kinds.index("<sensitive>")] == fixed[kinds.index("<sensitive>")]
+
+
+def test_nothing_to_protect_by_noise_is_not_a_crash() -> None:
+    """No sensitive column and d = 0 everywhere: the rule adds nothing, and says what that gives."""
+    schema = Schema(
+        {"u": Numeric(0, 1, role="insensitive")}, Label("y", [0, 1], role="insensitive")
+    )
+    free = task(declared({"u": 0.0, "y": 0.0}, schema))
+    assert free.fixed_noise is not None and not free.fixed_noise.any()
+    assert not fit_problems(free)  # nothing is limited
+    capped = task(declared({"u": 0.0, "y": 0.0}, schema, record_epsilon=2.0))
+    assert any("inf" in problem for problem in fit_problems(capped))
 
 
 # --- what it refuses -----------------------------------------------------------------------------

@@ -193,6 +193,8 @@ def plan_training(
     base = standard_noise(declaration, declaration.budgets(), table, 1)
     noise = block_noise(table, base, least_distances(declaration))
     added = math.sqrt(float(table.encoder.dimensions @ noise**2)) / declaration.n
+    if not (needed > 0 and added > 0):
+        return found
     return plan(budget * (needed / added) ** 2)
 
 
