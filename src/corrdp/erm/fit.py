@@ -24,7 +24,7 @@ from corrdp.erm.account import (
 )
 from corrdp.erm.losses import Loss
 from corrdp.erm.optimiser import Progress, averaged, train
-from corrdp.erm.plan import TrainingPlan, default_plan, single_step_noise
+from corrdp.erm.plan import STEPS_MAX, TrainingPlan, default_plan, single_step_noise
 from corrdp.erm.published import (
     Calibration,
     block_noise,
@@ -58,6 +58,8 @@ from corrdp.records import Records
 __all__ = ["LinearTask", "PlanRequest", "Recipe", "TrainingData", "fit_linear", "prepare"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+# presence of a full-batch step over the sample rate, beyond which sampling costs much noise
+DEAR_PRESENCE = 0.2
 Solver: TypeAlias = Literal["gradient", "sgd"]
 
 
@@ -174,12 +176,12 @@ def plan_training(
 ) -> TrainingPlan:
     """Steps, rate, radius and penalty from public numbers; see :func:`default_plan`."""
 
-    def plan(budget: FloatArray) -> TrainingPlan:
+    def plan(budget: FloatArray, steps: int | None = request.steps) -> TrainingPlan:
         return default_plan(
             table,
             budget,
             declaration.n,
-            steps=request.steps,
+            steps=steps,
             learning_rate=request.learning_rate,
             radius=request.radius,
             alpha=request.alpha,
@@ -187,6 +189,13 @@ def plan_training(
 
     found = plan(budget)
     if request.calibration == "optimal":
+        if request.steps is None and request.sample_rate is not None:
+            # a small rate is dear in few steps (THEORY T7): take more, and smaller ones
+            rate = checked_rate(request, 1.0)
+            single = full_batch_presence(table, budget, found.radius, 1)
+            steps = (single / (DEAR_PRESENCE * rate)) ** 2
+            if steps > found.steps:
+                return plan(budget, max(found.steps, min(math.ceil(steps), STEPS_MAX)))
         return found
     # budgets that would need as much noise as the published rule adds
     needed = single_step_noise(table, budget, found.radius, declaration.n)
