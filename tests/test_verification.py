@@ -374,3 +374,15 @@ def test_an_unknown_ledger_entry_is_refused(original: dict[str, Any]) -> None:
 
     result = verify(rechain(edit(original, add)))
     assert not result.holds and "unknown" in result.problems[0]
+
+
+def test_semi_says_nothing_about_the_whole_record() -> None:
+    """With everything but S public the record's row is infinite (THEORY T1)."""
+    model = CorrDPLogisticRegression(
+        SCHEMA.insensitive_as_public(), epsilon=1.0, delta=1e-5, steps=10, random_state=0
+    ).fit(*table())
+    certificate = model.certificate_
+    assert certificate is not None
+    assert certificate.joint["record"] == math.inf
+    assert certificate.joint["sensitive"] <= 1.0  # type: ignore[operator]
+    assert verify(certificate.to_dict()).holds

@@ -30,6 +30,7 @@ from corrdp.privacy.certificate import (
 from corrdp.privacy.declaration import Declaration
 from corrdp.privacy.estimate import declaration_of
 from corrdp.privacy.ledger import Ledger, digest
+from corrdp.schema import Schema
 from corrdp.version import __version__
 
 __all__ = ["Verification", "certify", "combine", "verify"]
@@ -143,12 +144,19 @@ def _certificate(
         joint={
             "sensitive": losses.get(SENSITIVE),
             "insensitive": losses.get(INSENSITIVE),
-            "record": losses.get(RECORD),
+            "record": _record_loss(first.schema, losses.get(RECORD)),
         },
         ledger=ledger,
         problems=problems,
         library_version=__version__,
     )
+
+
+def _record_loss(schema: Schema, loss: float | None) -> float | None:
+    """ε of the whole record; nothing is said about it when all but S is public (THEORY T1)."""
+    names = (*schema.used, schema.label.name)
+    roles = {schema.role(name) for name in names}
+    return math.inf if "public" in roles and "insensitive" not in roles else loss
 
 
 def _losses(declaration: Declaration, accounts: Sequence[ReleaseAccount]) -> dict[str, float]:

@@ -58,7 +58,12 @@ def summary_sentences(certificate: Certificate) -> list[str]:
         )
     public = any(column["role"] == "public" for column in certificate.columns)
     whole = "but its public columns" if public else "(ordinary differential privacy)"
-    sentences.append(f"The whole record {whole}: ε = {format_loss(joint['record'])}.")
+    if joint["insensitive"] is None and public:
+        sentences.append(
+            "Nothing is said about the whole record: all but the sensitive columns is public."
+        )
+    else:
+        sentences.append(f"The whole record {whole}: ε = {format_loss(joint['record'])}.")
     return sentences
 
 
