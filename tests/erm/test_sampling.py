@@ -56,7 +56,7 @@ def table(n: int = 400, seed: int = 0) -> tuple[dict[str, Any], Any]:
     return X, (X["u"] > 0.5).astype(int)
 
 
-def fitted(**settings: Any) -> CorrDPLogisticRegression:
+def fitted(n: int = 400, **settings: Any) -> CorrDPLogisticRegression:
     given = {
         "epsilon": 1.0,
         "delta": 1e-5,
@@ -67,7 +67,7 @@ def fitted(**settings: Any) -> CorrDPLogisticRegression:
         "random_state": 1,
     }
     model = CorrDPLogisticRegression(SCHEMA, **{**given, **settings})
-    return model.fit(*table())
+    return model.fit(*table(n))
 
 
 def declared(
@@ -256,6 +256,17 @@ def test_joint_rows_are_finite_where_full_batch_says_infinity() -> None:
         assert model.certificate_.row(name)["epsilon_holds"] <= most * (1 + 1e-9)
 
 
+def test_a_small_rate_takes_more_and_smaller_steps() -> None:
+    declaration = declared(n=20_000)
+    usual = prepare(declaration, Logistic(), None, PlanRequest(solver="sgd")).plan
+    small = PlanRequest(solver="sgd", sample_rate=0.01)
+    many = prepare(declaration, Logistic(), None, small).plan
+    assert usual.steps < many.steps <= 500
+    assert many.learning_rate < usual.learning_rate
+    asked = PlanRequest(7, solver="sgd", sample_rate=0.01)
+    assert prepare(declaration, Logistic(), None, asked).plan.steps == 7
+
+
 @pytest.mark.parametrize(("epsilon", "q", "steps"), [(3.0, 0.6, 1), (0.5, 0.9, 4), (2.0, 0.01, 30)])
 def test_presence_is_near_the_best(epsilon: float, q: float, steps: int) -> None:
     """No presence on a wide grid needs much less noise at the public reference point."""
@@ -283,21 +294,21 @@ def test_presence_is_near_the_best(epsilon: float, q: float, steps: int) -> None
 
 def test_rows_of_one_person_join_more_often() -> None:
     k, q = 10, 0.01
-    one = task(declared(records_per_person=k, n=5000), q, 20)
+    one = task(declared(records_per_person=k, n=5000), q, 8)
     chosen = one.setup.sampling
     assert chosen is not None
-    assert chosen.use(20, k).rate == pytest.approx(1 - (1 - q) ** k, rel=1e-12)
+    assert chosen.use(8, k).rate == pytest.approx(1 - (1 - q) ** k, rel=1e-12)
     sensitivity = one.setup.table(one.declaration)
-    alone = task(declared(n=5000), q, 20)
+    alone = task(declared(n=5000), q, 8)
     single = alone.setup.table(alone.declaration)
     assert np.allclose(sensitivity.presence, k * single.presence, rtol=1e-12)
     assert np.allclose(sensitivity.infimum, k * single.infimum, rtol=1e-12)
     kept = [(b.epsilon * (1 - RESERVE), b.delta * (1 - RESERVE)) for b in one.budgets]
-    wrong = subsampled.calibrate(q, 20, chosen.presence, kept)  # plain q
+    wrong = subsampled.calibrate(q, 8, chosen.presence, kept)  # plain q
     joined = subsampled.person_rate(q, k)
     for a, budget in zip(wrong, one.budgets, strict=True):
         if a < 2 * chosen.presence * (1 - 1e-9):
-            loss = subsampled.epsilon(joined, chosen.presence, float(a), 20, budget.delta)
+            loss = subsampled.epsilon(joined, chosen.presence, float(a), 8, budget.delta)
             assert loss > 1.5 * budget.epsilon
 
 
@@ -318,8 +329,8 @@ def test_plain_rate_for_several_rows_is_caught(monkeypatch: pytest.MonkeyPatch) 
 def test_private_distances_by_basic_composition() -> None:
     """Rate, presence, steps and limits do not depend on what the estimate released."""
     settings: dict[str, Any] = {"distances": "private", "epsilon": 4.0, "sample_rate": None}
-    first = fitted(**settings, steps=None)
-    X, y = table(seed=7)
+    first = fitted(6000, **settings, steps=None)
+    X, y = table(6000, seed=7)
     constant = {name: np.repeat(values[:1], len(values)) for name, values in X.items()}
     second = CorrDPLogisticRegression(
         SCHEMA, epsilon=4.0, delta=1e-5, solver="sgd", random_state=2
