@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -39,6 +40,21 @@ def test_a_difference_within_noise_does_not_count() -> None:
 def test_a_tiny_difference_does_not_count_however_sure() -> None:
     assert ahead(made({"a": 1.0, "b": 1.0005}, spread=0.0), "a", "b") == ()
     assert ahead(made({"a": 1.0, "b": 1.0011}, spread=0.0), "a", "b") == (0.1, 1.0)
+
+
+def test_what_matters_is_measured_against_training_without_noise() -> None:
+    levels = {"a": 1.9, "b": 2.0, "non-private": 1.0}
+    assert ahead(made(levels, spread=0.0), "a", "b") == (0.1, 1.0)
+    assert ahead(made({**levels, "a": 1.96}, spread=0.0), "a", "b") == ()
+
+
+def test_one_seed_decides_nothing() -> None:
+    question = made({"DP": 2.0, "CorrDP given": 1.0, "semi": 1.0})
+    alone = replace(
+        question, results=Results(tuple(r for r in question.results.rows if not r.seed))
+    )
+    assert ahead(alone, "CorrDP given", "DP") == ()
+    assert close_to_semi("d", "…", alone, [], "…").verdict == "not run"
 
 
 def test_share_of_the_way() -> None:

@@ -17,7 +17,7 @@ from corrdp.experiments.catalogue import experiment_named
 from corrdp.experiments.facts import LEAST_RECORDS, counted_distances
 from corrdp.experiments.fitting import fit
 from corrdp.experiments.methods import method_named
-from corrdp.experiments.task import Task
+from corrdp.experiments.task import Task, first_records
 
 SEEDS = (0,)
 
@@ -35,8 +35,10 @@ def metric(task: Task, method: str, epsilon: float, name: str) -> float:
     )
 
 
-def load(name: str, role: str = "insensitive", dataset: str | None = None) -> Task:
-    return experiment_named(name).load(dataset or name, role, 0, True)
+def load(
+    name: str, role: str = "insensitive", dataset: str | None = None, *, quick: bool = True
+) -> Task:
+    return experiment_named(name).load(dataset or name, role, 0, quick)
 
 
 def test_ridge_is_near_semi_where_the_label_is_public() -> None:
@@ -80,7 +82,7 @@ def test_private_distances_keep_most_of_the_gain() -> None:
 
 def test_income_between_semi_and_dp(data_dir: Path) -> None:
     """Claim (b): ahead of DP and near non-private, not ahead of semi or partial."""
-    task = load("adult")
+    task = load("adult", quick=False)
     loss = {m: metric(task, m, 0.05, "log-loss") for m in ("DP", "CorrDP given", "semi")}
     assert loss["semi"] < loss["CorrDP given"] < loss["DP"] - 0.01
     exact = fit(task, method_named("non-private"), 1.0, 0).metrics["accuracy"]
@@ -91,7 +93,10 @@ def test_income_between_semi_and_dp(data_dir: Path) -> None:
 
 def test_rare_levels_look_far(data_dir: Path) -> None:
     """Claim (e): workclass differs among frequent levels, but its bound is 1 for a rare one."""
-    rows = {row.metric: row.value for row in counted_distances(load("adult"), "a", "insensitive")}
+    rows = {
+        row.metric: row.value
+        for row in counted_distances(load("adult", quick=False), "a", "insensitive")
+    }
     assert rows["UCB:workclass"] == 1.0
     assert rows["rarest:workclass"] < 10
     assert 0.3 < rows["frequent:workclass"] < 0.45
@@ -103,7 +108,7 @@ def test_rare_levels_look_far(data_dir: Path) -> None:
 def test_network_ahead_of_dp(data_dir: Path) -> None:
     """Claim (c), with few steps."""
     task = load("sepsis")
-    task = replace(task, train=tuple(part[:1500] for part in task.train))
+    task = replace(task, train=first_records(task.train, 1_500))
     noise = {
         method: fit(task, method_named(method), 0.1, 0).metrics["log-loss"]
         for method in ("DP", "CorrDP given", "semi")
@@ -116,7 +121,7 @@ def test_credit_is_between_dp_and_semi(data_dir: Path) -> None:
     """Claim (d) with stated distances; nothing to gain with a sensitive label."""
     task = load("credit")
     noise = {m: metric(task, m, 0.1, "noise") for m in ("DP", "CorrDP given", "semi")}
-    assert noise["semi"] < noise["CorrDP given"] < 0.6 * noise["DP"]
+    assert max(noise["semi"], noise["CorrDP given"]) < 0.4 * noise["DP"]
     sensitive = load("credit", "sensitive")
     same = [metric(sensitive, m, 0.1, "noise") for m in ("CorrDP given", "d = 1 per column")]
     assert same[0] == pytest.approx(same[1], rel=0.01)

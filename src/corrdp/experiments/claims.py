@@ -1,8 +1,8 @@
 """Claims of the paper, and the questions to results by which they are judged.
 
 A difference counts where its 95 % interval, paired by seed, lies on one side of zero and it is at
-least .1 % of the value: runs of a seed share their noise, which makes the intervals of tiny
-differences tiny too.
+least 5 % of what the worse way lacks to training without noise: runs of a seed share their noise,
+which makes the intervals of tiny differences tiny too. A single seed decides nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from corrdp.errors import ConfigurationError
+from corrdp.experiments.methods import method_named
 from corrdp.experiments.results import Results
 
 __all__ = [
@@ -27,7 +28,7 @@ __all__ = [
 
 Verdict: TypeAlias = Literal["reproduced", "partly reproduced", "not reproduced", "not run"]
 Way: TypeAlias = tuple[str, str]
-MATERIAL = 1e-3
+MATERIAL, MATERIAL_VALUE = 0.05, 1e-3
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,10 @@ class Question:
         return self.results.epsilons(self.table)
 
     def has(self, *methods: str) -> bool:
-        """Whether every method was run at every ε."""
+        """Whether every method was run at every ε, with two seeds at least where it has noise."""
         return bool(self.epsilons) and all(
-            self.results.values(self.table, method, epsilon, self.metric)
+            self.results.seeds(self.table, method, epsilon, self.metric)
+            >= (2 if method_named(method).private else 1)
             for method in methods
             for epsilon in self.epsilons
         )
@@ -95,6 +97,8 @@ class Question:
     def gain(self, first: str, second: str, epsilon: float) -> tuple[float, float, float]:
         """(mean, low, high) of how much better the first method is; negative where it is worse."""
         found = self.results.difference(self.table, (first, second), epsilon, self.metric)
+        if found.runs < 2:
+            return found.mean, -math.inf, math.inf
         if self.better == "higher":
             return found.mean, found.low, found.high
         return -found.mean, -found.high, -found.low
@@ -105,13 +109,21 @@ class Question:
 
 
 def ahead(question: Question, first: str, second: str) -> tuple[float, ...]:
-    """The ε at which the first method is better, by more than noise and by at least .1 %."""
+    """The ε at which the first method is better by more than noise and by enough to matter."""
     won = []
     for epsilon in question.epsilons:
         gain, low, _ = question.gain(first, second, epsilon)
-        if low > 0 and gain >= MATERIAL * abs(question.mean(second, epsilon)):
+        if low > 0 and gain >= _least(question, second, epsilon):
             won.append(epsilon)
     return tuple(won)
+
+
+def _least(question: Question, method: str, epsilon: float) -> float:
+    """The least difference that matters: 5 % of the way to non-private, else .1 % of the value."""
+    value, exact = question.mean(method, epsilon), question.mean("non-private", epsilon)
+    if math.isnan(exact):
+        return MATERIAL_VALUE * abs(value)
+    return MATERIAL * abs(exact - value)
 
 
 def share_of_way(question: Question, method: str) -> dict[float, float]:

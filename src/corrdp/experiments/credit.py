@@ -12,18 +12,21 @@ from corrdp.experiments.task import Task, fixed_split
 __all__ = ["EXPERIMENT"]
 
 NAME = "credit"
+QUICK_RECORDS = 8_000
 COLUMN_DISTANCE, LABEL_DISTANCE = 0.3, 0.2
 
 
 def load(dataset: str, label_role: str, seed: int, quick: bool) -> Task:
     """Split 80 : 20; SEX, MARRIAGE and AGE are sensitive."""
-    found = load_credit(label_role="sensitive" if label_role == "sensitive" else "insensitive")
+    found = load_credit(
+        frame="dict", label_role="sensitive" if label_role == "sensitive" else "insensitive"
+    )
     given = dict.fromkeys(found.schema.names("insensitive"), COLUMN_DISTANCE)
     label = found.schema.label.name
     given.pop(label, None)
     if label_role == "insensitive":
         given[label] = LABEL_DISTANCE
-    return Task(found.schema, given, *fixed_split(found))
+    return Task(found.schema, given, *fixed_split(found, QUICK_RECORDS if quick else None))
 
 
 def judge(results: Results) -> list[Claim]:

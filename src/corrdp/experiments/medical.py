@@ -21,6 +21,7 @@ COLUMN_DISTANCE = 0.3
 def load(dataset: str, label_role: str, seed: int, quick: bool) -> Task:
     """Split 80 : 20."""
     found = load_medical_cost(
+        frame="dict",
         sensitive=SENSITIVE[dataset],
         label_role="sensitive" if label_role == "sensitive" else "insensitive",
     )

@@ -12,7 +12,7 @@ from corrdp.experiments.task import Task, fixed_split
 __all__ = ["EXPERIMENT"]
 
 NAME = "sepsis"
-QUICK_RECORDS = 3_000
+QUICK_RECORDS = 2_000
 # rounded up from counts of the primary cohort, which is public here, rare ages pooled
 GIVEN = {"age_years": 0.3, "episode_number": 0.1}
 LABEL_DISTANCE = 0.05
@@ -21,7 +21,9 @@ LABEL_DISTANCE = 0.05
 def load(dataset: str, label_role: str, seed: int, quick: bool) -> Task:
     """The study cohort, split 80 : 20; sex is sensitive."""
     found = load_sepsis(
-        cohort="study", label_role="sensitive" if label_role == "sensitive" else "insensitive"
+        frame="dict",
+        cohort="study",
+        label_role="sensitive" if label_role == "sensitive" else "insensitive",
     )
     given = dict(GIVEN)
     if label_role == "insensitive":

@@ -164,12 +164,15 @@ def _growth(results: Results) -> Claim:
             f"{slopes[method]:.2f}; of the excess risk: {slope(found, 2):.2f}."
         )
     why = (
-        "The design has an intercept, which counts as a coordinate that is not sensitive, and d "
-        "is small but not 0; both bend the curve. Where noise dominates, the excess risk of the "
-        "squared loss follows the squared noise."
+        "The ratio of noise follows the theory's √(m / noise dimension), which bends below "
+        "√(m/m_s) as d is small but not 0. The paper's rule does not certify here, though: a change "
+        "of the sensitive columns moves the insensitive part of the gradient by more than the floor "
+        "allows for. Least noise, which does certify, gains faster than √(m/m_s), for a public "
+        "label. The excess risk of the squared loss follows the squared noise until noise drowns "
+        "DP altogether, which ends the growth."
     )
-    reached = [abs(value - 1.0) <= 0.3 for value in slopes.values()]
-    return Claim("f", claim, verdict(*reached), tuple(figures), why)
+    paper, least = (slopes[name] for name in ("published, given", "CorrDP given"))
+    return Claim("f", claim, verdict(abs(paper - 1.0) <= 0.3, least >= 0.7), tuple(figures), why)
 
 
 EXPERIMENT = Experiment(

@@ -43,10 +43,20 @@ def training_data(schema: Schema, X: Any, y: Any) -> TrainingData:
     return TrainingData(records, label, scaled_label(schema, label))
 
 
-def fixed_split(data: Dataset, limit: int | None = None) -> tuple[Pair, Pair]:
-    """(train, test): 80 : 20, always the same; ``limit`` keeps the first records of either."""
-    Xa, Xb, ya, yb = train_test_split(data.X, data.y, test_size=TEST_SHARE, random_state=0)
-    return (Xa[:limit], ya[:limit]), (Xb[:limit], yb[:limit])
+def first_records(pair: Pair, count: int) -> Pair:
+    """The first records of a table of columns and its label."""
+    table, label = pair
+    return {name: values[:count] for name, values in table.items()}, label[:count]
+
+
+def fixed_split(data: Dataset, count: int | None = None) -> tuple[Pair, Pair]:
+    """(train, test): 80 : 20, always the same; ``count`` keeps the first records of either."""
+    parts = train_test_split(np.arange(len(data.y)), test_size=TEST_SHARE, random_state=0)
+    train, test = (
+        ({name: values[rows[:count]] for name, values in data.X.items()}, data.y[rows[:count]])
+        for rows in parts
+    )
+    return train, test
 
 
 @dataclass(frozen=True, repr=False, eq=False)
