@@ -192,6 +192,13 @@ def sweep(
     return *slope(np.array(rates), risks), [float(r.mean()) for r in risks]
 
 
+def without_momentum(one: Problem) -> Problem:
+    """The bound speaks of plain gradient descent."""
+    setup = one.task.setup
+    plain = replace(setup, plan=replace(setup.plan, momentum=0.0))
+    return replace(one, task=replace(one.task, setup=plain))
+
+
 def explicit(setting: Setting, steps: int, seeds: Sequence[int]) -> tuple[float, float]:
     """(mean excess risk of the average of θ_0 .. θ_{T−1}, its bound with constants)."""
     plain = problem(setting, PlanRequest(steps, 1e-3))
@@ -200,7 +207,7 @@ def explicit(setting: Setting, steps: int, seeds: Sequence[int]) -> tuple[float,
     variance = float(plain.task.encoder.dimensions @ noise**2) / setting.n**2
     far = float(np.linalg.norm(plain.minimiser))
     bound, rate = averaged_risk_bound(far, plain.bound.gradient_bound, steps, variance)
-    one = problem(setting, PlanRequest(steps, rate))
+    one = without_momentum(problem(setting, PlanRequest(steps, rate)))
     least = one.risk(one.minimiser)
     means = [one.iterates(seed)[:-1].mean(axis=0) for seed in seeds]
     return float(np.mean([one.risk(theta) - least for theta in means])), bound

@@ -257,7 +257,7 @@ def test_joint_rows_are_finite_where_full_batch_says_infinity() -> None:
 
 
 def test_a_small_rate_takes_more_and_smaller_steps() -> None:
-    declaration = declared(n=20_000)
+    declaration = declared(n=1000, epsilon=0.2)
     usual = prepare(declaration, Logistic(), None, PlanRequest(solver="sgd")).plan
     small = PlanRequest(solver="sgd", sample_rate=0.01)
     many = prepare(declaration, Logistic(), None, small).plan

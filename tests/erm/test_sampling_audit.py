@@ -141,6 +141,7 @@ def test_short_run(schema: Schema, kind: str) -> None:
                     fixed_noise=factor * noise,
                 )
                 sums = -np.diff(released.iterates, axis=0) / plan.learning_rate * q
+                sums[1:] -= plan.momentum * sums[:-1].copy()
                 spread = one.encoder.spread(factor * noise)
                 scores[run] = log_ratio(sums, v, w, spread, q).sum()
             outputs.append(scores)
