@@ -154,9 +154,9 @@ def test_document_has_every_claim(tiny: Experiment, corrdp: Command, tmp_path: P
     results = go(tiny, tmp_path / "synthetic", seeds=2)
     assert corrdp("experiments", "document", "-o", tmp_path).code == 0
     text = (tmp_path / "experiments.md").read_text(encoding="utf-8")
-    assert text == document([(tiny, results)])
+    assert text == document([(tiny, results)], {"synthetic"})
     assert "## Claim (a)" in text
-    assert "| synthetic, public label | 2 | 1 |" in text
+    assert "| synthetic, public label | 2 | quick | 1 |" in text
     assert "nan" not in text
 
 

@@ -128,7 +128,7 @@ def _document(out: Output, output: Path) -> None:
     from corrdp.experiments.catalogue import NAMES, experiment_named
     from corrdp.experiments.document import document
     from corrdp.experiments.results import Results, read_rows
-    from corrdp.experiments.runner import RESULTS
+    from corrdp.experiments.runner import RESULTS, was_quick
     from corrdp.files import write_text
 
     found: list[tuple[Experiment, Results]] = []
@@ -139,6 +139,7 @@ def _document(out: Output, output: Path) -> None:
     if not found:
         raise DataError(f"{output}: no results of experiments; run corrdp experiments all first")
     path = output / DOCUMENT
-    write_text(path, document(found))
+    quick = {name for name in NAMES if was_quick(output / name)}
+    write_text(path, document(found, quick))
     out.line(f"{path}")
     out.result({"file": path, "experiments": [one.name for one, _ in found]})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from corrdp.experiments.claims import Claim
 from corrdp.experiments.experiment import Experiment
@@ -36,12 +36,18 @@ block (a sensitive label, a label of distance 1) distances gain nothing.
 """
 
 
-def document(found: Sequence[tuple[Experiment, Results]]) -> str:
-    """Everything that ``docs/experiments.md`` says, from results alone."""
+def document(
+    found: Sequence[tuple[Experiment, Results]], quick: Collection[str] = frozenset()
+) -> str:
+    """Everything that ``docs/experiments.md`` says, from results alone.
+
+    ``quick`` names the experiments that ran on fewer records.
+    """
     judged = [
         (experiment, claim) for experiment, results in found for claim in experiment.judge(results)
     ]
-    parts = [_HEAD.format(version=__version__), _methods(), _verdicts(judged), _ran(found)]
+    parts = [_HEAD.format(version=__version__), _methods(), _verdicts(judged)]
+    parts.append(_ran(found, quick))
     for letter in sorted({claim.letter for _, claim in judged}):
         parts.append(_claim(letter, judged))
     parts += [_experiment(experiment, results) for experiment, results in found]
@@ -70,7 +76,7 @@ def _verdicts(judged: Sequence[tuple[Experiment, Claim]]) -> str:
     return "## Verdicts\n\n" + markdown_table(header, rows) + "\n"
 
 
-def _ran(found: Sequence[tuple[Experiment, Results]]) -> str:
+def _ran(found: Sequence[tuple[Experiment, Results]], quick: Collection[str]) -> str:
     """What was run, with how many seeds, and how long it took."""
     rows = []
     for experiment, results in found:
@@ -95,11 +101,12 @@ def _ran(found: Sequence[tuple[Experiment, Results]]) -> str:
                 (
                     ", ".join(table) + " label",
                     seeds,
+                    "quick" if experiment.name in quick else "all",
                     " ".join(f"{e:g}" for e in grid),
                     f"{runs} / {seconds / 60:.0f} min",
                 )
             )
-    header = ("table", "seeds", "ε", "trainings of the experiment / processor time")
+    header = ("table", "seeds", "records", "ε", "trainings of the experiment / processor time")
     return "## What was run\n\n" + markdown_table(header, rows) + "\n"
 
 

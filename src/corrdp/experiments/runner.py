@@ -20,7 +20,7 @@ from corrdp.experiments.task import Task
 from corrdp.files import write_text
 from corrdp.version import __version__
 
-__all__ = ["RESULTS", "run_experiment"]
+__all__ = ["RESULTS", "run_experiment", "was_quick"]
 
 RESULTS, SETTINGS = "results.csv", "settings.json"
 SAVE_EVERY = 10.0
@@ -97,19 +97,31 @@ def _batches(runs: Sequence[Run], size: int) -> Iterable[Sequence[Run]]:
 
 def _check_settings(folder: Path, settings: dict[str, object]) -> None:
     """Results of different settings never stand in one file."""
+    found = _settings(folder)
+    if found is None:
+        write_text(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
+    elif found != settings:
+        raise ConfigurationError(
+            f"{folder} holds results of other settings ({found}); choose another --output or "
+            "remove it"
+        )
+
+
+def _settings(folder: Path) -> object:
+    """What stands in the folder's settings; None where there are none."""
     path = folder / SETTINGS
-    if path.is_file():
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            found = None
-        if found != settings:
-            raise ConfigurationError(
-                f"{folder} holds results of other settings ({found}); choose another --output or "
-                "remove it"
-            )
-    else:
-        write_text(path, json.dumps(settings, indent=1) + "\n")
+    if not path.is_file():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return "unreadable"
+
+
+def was_quick(folder: Path) -> bool:
+    """Whether the results of a folder are those of a quick run."""
+    found = _settings(folder)
+    return isinstance(found, dict) and found.get("quick") is True
 
 
 @lru_cache(maxsize=8)

@@ -165,11 +165,11 @@ def _growth(results: Results) -> Claim:
         )
     why = (
         "The ratio of noise follows the theory's √(m / noise dimension), which bends below "
-        "√(m/m_s) as d is small but not 0. The paper's rule does not certify here, though: a change "
-        "of the sensitive columns moves the insensitive part of the gradient by more than the floor "
-        "allows for. Least noise, which does certify, gains faster than √(m/m_s), for a public "
-        "label. The excess risk of the squared loss follows the squared noise until noise drowns "
-        "DP altogether, which ends the growth."
+        "√(m/m_s) as d is small but not 0. The paper's rule does not certify here, though: a "
+        "change of the sensitive columns moves the insensitive part of the gradient by more than "
+        "the rule's floor allows for. Least noise, which does certify, gains faster than √(m/m_s), "
+        "for a public label. The excess risk of the squared loss follows the squared noise until "
+        "noise drowns DP altogether, which ends the growth."
     )
     paper, least = (slopes[name] for name in ("published, given", "CorrDP given"))
     return Claim("f", claim, verdict(abs(paper - 1.0) <= 0.3, least >= 0.7), tuple(figures), why)
