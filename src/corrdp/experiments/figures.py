@@ -27,8 +27,10 @@ COLOURS = {
     "partial": "#999999",
 }
 LINES = {"non-private": "--", "partial": ":"}
-# a metric below zero or far away in a drowned run would flatten everything else
+LOGARITHMIC = ("excess risk",)
+# the means are shown with this margin; the interval of a drowned run may leave the picture
 MARGIN = 0.08
+APART = 1.025
 
 
 def figure_name(table: tuple[str, str]) -> str:
@@ -71,27 +73,32 @@ def _bytes(save: Callable[..., Any], kind: str) -> bytes:
 def _lines(
     axes: Any, experiment: Experiment, results: Results, table: tuple[str, str]
 ) -> list[float]:
-    """Draw every method; returns the means that the axis must show."""
+    """Draw every method, side by side at an ε; returns the means that the axis must show."""
     grid, shown = results.epsilons(table), []
-    for method in results.methods(table):
-        if method not in COLOURS:
-            continue
+    methods = [method for method in results.methods(table) if method in COLOURS]
+    for position, method in enumerate(methods):
         found = [results.estimate(table, method, e, experiment.metric) for e in grid]
-        points = [(e, one) for e, one in zip(grid, found) if math.isfinite(one.mean)]
+        points = [(e, one) for e, one in zip(grid, found) if _drawable(one.mean, experiment)]
         if not points:
             continue
-        across, colour = [e for e, _ in points], COLOURS[method]
-        means = [one.mean for _, one in points]
+        means, colour = [one.mean for _, one in points], COLOURS[method]
         shown += means
-        plain = method in LINES
-        axes.plot(
-            across, means, LINES.get(method, "-"), marker="" if plain else "o", ms=3.5,
-            color=colour, label=method, lw=1.4,
+        if method in LINES:
+            across = [e for e, _ in points]
+            axes.plot(across, means, LINES[method], color=colour, label=method, lw=1.2)
+            continue
+        shift = APART ** (position - len(methods) / 2.0)
+        across = [e * shift for e, _ in points]
+        half = [0.0 if math.isnan(one.half) else one.half for _, one in points]
+        axes.errorbar(
+            across, means, yerr=half, marker="o", ms=3.2, capsize=1.8, color=colour,
+            label=method, lw=1.1, elinewidth=0.9,
         )  # fmt: skip
-        if not plain:
-            low, high = [one.low for _, one in points], [one.high for _, one in points]
-            axes.fill_between(across, low, high, color=colour, alpha=0.15, lw=0)
     return shown
+
+
+def _drawable(value: float, experiment: Experiment) -> bool:
+    return math.isfinite(value) and (value > 0 or experiment.metric not in LOGARITHMIC)
 
 
 def _labels(axes: Any, experiment: Experiment, table: tuple[str, str], shown: list[float]) -> None:
@@ -101,7 +108,11 @@ def _labels(axes: Any, experiment: Experiment, table: tuple[str, str], shown: li
     axes.set_title(f"{table[0]}, {table[1]} label: mean and 95 % interval", fontsize=10)
     if shown:
         low, high = min(shown), max(shown)
-        room = MARGIN * (high - low) or MARGIN * max(abs(high), 1e-9)
-        axes.set_ylim(low - room, high + room)
+        if experiment.metric in LOGARITHMIC:
+            axes.set_yscale("log")
+            axes.set_ylim(low / 1.5, high * 1.5)
+        else:
+            room = MARGIN * (high - low) or MARGIN * max(abs(high), 1e-9)
+            axes.set_ylim(low - room, high + room)
         axes.legend(fontsize=7.5, ncols=2, frameon=False)
     axes.grid(alpha=0.25, lw=0.6)
