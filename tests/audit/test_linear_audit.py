@@ -145,6 +145,7 @@ def test_time_limit_progress_and_reproducibility(logistic: LinearTask) -> None:
     assert not report.complete and seen == [(100, 240)]
     assert report == run_attacks(attacks, runs=120, time_limit=0.0, random_state=7)
     assert "time limit" in str(report)
+    assert max(map(len, str(report).split("\n"))) <= 80
 
 
 def test_other_mechanisms_are_refused_by_name() -> None:

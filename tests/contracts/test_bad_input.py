@@ -195,9 +195,18 @@ def test_nobody_is_protected(case: Case, tmp_path: Path) -> None:
 
 def test_losses_beyond_the_sampler(case: Case, tmp_path: Path) -> None:
     """Tiny and huge ε that finite arithmetic cannot keep are refused, not rounded."""
-    for epsilon in (1e-12, 1e9):
+    for epsilon, mend in ((1e-12, "allow more"), (1e9, "lower epsilon")):
         parameters = {"epsilon": epsilon, "distances": None}
-        refused(case, tmp_path, *case.data(), "finite precision|budget", **parameters)
+        refused(case, tmp_path, *case.data(), f"precision; {mend}|budget", **parameters)
+
+
+def test_a_loss_beyond_the_sampler_can_be_capped(case: Case, tmp_path: Path) -> None:
+    """A tiny distance allows a loss out of the sampler's reach; the cap that is named mends it."""
+    X, y = case.data()
+    parameters = {"distances": {"age": 1e-9}, "epsilon": 0.5}
+    refused(case, tmp_path, X, y, "set epsilon_cap", budget=None, **parameters)
+    certificate = case.make(**parameters, epsilon_cap=100.0).fit(X, y).certificate_
+    assert certificate.holds and certificate.row("age")["epsilon_holds"] <= 100
 
 
 # Inside the declared domain: trained as usual

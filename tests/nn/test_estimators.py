@@ -263,3 +263,20 @@ def test_bad_tables_are_refused():
         CorrDPMLPClassifier().fit(np.zeros((4, 2)), [0, 1, 0, 1])
     with pytest.raises(TypeError, match="dropout"):
         CorrDPMLPClassifier(dropout=0.5)
+
+
+@pytest.mark.parametrize("sizes", [3, (4, 3)])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_vanishing_signals_train_without_warnings(sizes, activation):
+    """Units that are dead or saturated send no signal at all; nothing overflows."""
+    X, y = table(n=5)
+    model = CorrDPMLPClassifier(
+        schema_of(levels=[0, 1]),
+        epsilon=math.inf,
+        hidden_layer_sizes=sizes,
+        activation=activation,
+        output_weights="trained",
+        scale=1000.0,
+        steps=3,
+    )
+    assert np.isfinite(model.fit(X, y).predict_proba(X)).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import textwrap
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -170,7 +171,7 @@ class AuditReport:
         )
         if not self.complete:
             foot += " The time limit came first: fewer runs than asked for."
-        return text_table(header, rows) + "\n\n" + foot
+        return text_table(header, rows) + "\n\n" + textwrap.fill(foot, 80)
 
 
 def run_attacks(

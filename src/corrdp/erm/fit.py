@@ -48,7 +48,7 @@ from corrdp.errors import ConfigurationError
 from corrdp.noise import Lattice, NoiseSource
 from corrdp.privacy import subsampled
 from corrdp.privacy.budget import Charge, PrivacyBudget
-from corrdp.privacy.budgets import KindBudget
+from corrdp.privacy.budgets import KindBudget, sampler_refusal
 from corrdp.privacy.certificate import SamplerUse, certified_loss, subsampled_loss
 from corrdp.privacy.declaration import Declaration
 from corrdp.privacy.estimate import check_affordable, plan_of, release_distances
@@ -277,9 +277,8 @@ def check_slack(task: LinearTask) -> None:
         if estimate is not None:
             mus.append(math.sqrt(estimate.mu_squared[budget.kind.name]))
         if not certified_loss(mus, samplers, budget.delta) <= budget.epsilon:
-            raise ConfigurationError(
-                f"the loss allowed for {budget.kind.name!r} (epsilon {budget.epsilon:g}) leaves no "
-                "room for the sampler's finite precision; allow more or take fewer steps"
+            raise sampler_refusal(
+                budget.kind.name, budget.epsilon, "allow more or take fewer steps"
             )
 
 
@@ -294,10 +293,7 @@ def _check_sampled_slack(task: LinearTask) -> None:
         task.budgets, sampling.change, targets, strict=True
     ):
         if not subsampled_loss(use, math.sqrt(squared), sampler, delta) <= epsilon:
-            raise ConfigurationError(
-                f"the loss allowed for {budget.kind.name!r} (epsilon {epsilon:g}) leaves no room "
-                "for the sampler's finite precision; allow more or take fewer steps"
-            )
+            raise sampler_refusal(budget.kind.name, epsilon, "allow more or take fewer steps")
 
 
 @dataclass(frozen=True)

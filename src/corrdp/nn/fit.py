@@ -38,7 +38,7 @@ from corrdp.nn.sensitivity import NetworkSensitivity
 from corrdp.nn.trainer import NetworkPlan, Progress, averaged, train_network
 from corrdp.noise import NoiseSource
 from corrdp.privacy.budget import Charge, PrivacyBudget
-from corrdp.privacy.budgets import KindBudget
+from corrdp.privacy.budgets import KindBudget, sampler_refusal
 from corrdp.privacy.certificate import SamplerUse, certified_loss
 from corrdp.privacy.declaration import Declaration
 from corrdp.privacy.estimate import (
@@ -215,10 +215,8 @@ def _slack_problem(task: NetworkTask) -> str:
         if estimate is not None:
             mus.append(math.sqrt(estimate.mu_squared[budget.kind.name]))
         if not certified_loss(mus, samplers, budget.delta) <= budget.epsilon:
-            return (
-                f"the loss allowed for {budget.kind.name!r} (epsilon {budget.epsilon:g}) leaves no "
-                "room for the sampler's finite precision; allow more, or take fewer steps or units"
-            )
+            mend = "allow more, or take fewer steps or units"
+            return str(sampler_refusal(budget.kind.name, budget.epsilon, mend))
     return ""
 
 

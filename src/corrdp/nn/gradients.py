@@ -177,7 +177,7 @@ def _outer(
     inputs.skip.add_sum(total.skip, rounded)
     if network.output_weights == "trained":
         norm = np.sqrt(np.einsum("ij,ij->i", last, last))
-        factor = np.minimum(1.0, query.clips[-1] / np.maximum(norm, 1e-300))
+        factor = query.clips[-1] / np.maximum(norm, query.clips[-1])
         value = query.truncate_value(last * factor[:, None])
         np.add(total.output, value.T @ rounded, out=total.output)
 
@@ -201,7 +201,7 @@ def _one_hidden_layer(
         gradients = [query.truncate_signal(slope * column) for column in weights.output.T]
         signal = sum(g * residual[:, c, None] for c, g in enumerate(gradients))
         norm = np.sqrt(np.einsum("ij,ij->i", signal, signal))
-    factor = np.minimum(1.0, query.clips[0] / np.maximum(norm, 1e-300))
+    factor = query.clips[0] / np.maximum(norm, query.clips[0])
     scaled = query.round_residual(residual * factor[:, None])
     signal = gradients[0]
     signal *= scaled[:, :1]
@@ -245,7 +245,7 @@ def _clipped_signal(
 ) -> FloatArray:
     """Σ_c r_c·trunc(min(1, C/(‖V‖_F·input norm))·V_c), shape (n, width)."""
     norm = np.sqrt(sum(np.einsum("ij,ij->i", one, one) for one in gradients)) * input_norm
-    factor = np.minimum(1.0, clip / np.maximum(norm, 1e-300))[:, None]
+    factor = (clip / np.maximum(norm, clip))[:, None]
     signal: FloatArray = np.zeros_like(gradients[0])
     for c, one in enumerate(gradients):
         signal += query.truncate_signal(one * factor) * residual[:, c, None]

@@ -17,10 +17,19 @@ from corrdp.neighbours import (
 )
 from corrdp.privacy import gdp
 
-__all__ = ["RESERVE", "KindBudget", "PrivacyTarget", "PureTarget", "kind_budgets"]
+__all__ = [
+    "RESERVE",
+    "KindBudget",
+    "PrivacyTarget",
+    "PureTarget",
+    "kind_budgets",
+    "sampler_refusal",
+]
 
 # Share of every allowed (ε, δ) that is kept back for the sampler's finite precision (THEORY T14).
 RESERVE = 1e-3
+# A loss above this is refused because noise is too small for the sampler, not too large.
+AMPLE = 100.0
 
 
 def _positive(name: str, value: object) -> None:
@@ -151,6 +160,25 @@ def reserved_mu_squared(epsilon: float, delta: float) -> float:
     if math.isinf(epsilon):
         return math.inf
     return float(gdp.mu(epsilon * (1.0 - RESERVE), delta * (1.0 - RESERVE))) ** 2 * (1.0 - 1e-15)
+
+
+def sampler_refusal(kind: str, epsilon: float, mend: str) -> ConfigurationError:
+    """The error where the sampler's slack does not fit into the reserve of a kind's loss.
+
+    ``mend`` is what helps where the loss is small; a loss above ``AMPLE`` asks for less noise
+    than the sampler reaches over, and has to be limited.
+    """
+    limits = {
+        SENSITIVE: "lower epsilon",
+        INSENSITIVE: "lower insensitive_epsilon",
+        RECORD: "lower record_epsilon",
+    }
+    if epsilon > AMPLE:
+        mend = limits.get(kind, "set epsilon_cap") + f", {AMPLE:g} is as good as no protection"
+    return ConfigurationError(
+        f"the loss allowed for {kind!r} (epsilon {epsilon:g}) leaves no room for the sampler's "
+        f"finite precision; {mend}"
+    )
 
 
 def kind_budgets(

@@ -21,7 +21,7 @@ from corrdp.errors import ConfigurationError
 from corrdp.noise import NoiseSource
 from corrdp.privacy import gdp
 from corrdp.privacy.budget import Charge
-from corrdp.privacy.budgets import KindBudget, PureTarget
+from corrdp.privacy.budgets import KindBudget, PureTarget, sampler_refusal
 from corrdp.privacy.certificate import SamplerUse, certified_loss
 from corrdp.privacy.declaration import Declaration
 from corrdp.queries.answers import Released, blocks_of
@@ -228,10 +228,7 @@ def _check_slack(plan: QueryPlan) -> None:
         spent = min(float(use), budget.mu_squared)
         loss = certified_loss([math.sqrt(spent)], [sampler], budget.delta)
         if not loss <= budget.epsilon:
-            raise ConfigurationError(
-                f"the loss allowed for {budget.kind.name!r} (epsilon {budget.epsilon:g}) leaves "
-                "no room for the sampler's finite precision; set epsilon_cap or allow more"
-            )
+            raise sampler_refusal(budget.kind.name, budget.epsilon, "allow more")
 
 
 def draw(plan: QueryPlan, table: Checked, source: NoiseSource) -> list[FloatArray]:
