@@ -137,7 +137,8 @@ class Encoder:
             lattice_scale = math.floor(self.scale / step) * step
             if lattice_scale <= 0:
                 raise ConfigurationError(
-                    f"scale={self.scale:g} vanishes on a lattice of {self.feature_bits} bits"
+                    f"scale={self.scale:g} vanishes on a lattice of {self.feature_bits} bits; "
+                    f"pass {step:g} or more"
                 )
             object.__setattr__(self, "scale", lattice_scale)
         blocks = _blocks(self.schema, float(self.scale))
