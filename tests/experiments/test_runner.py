@@ -156,7 +156,7 @@ def test_document_has_every_claim(tiny: Experiment, corrdp: Command, tmp_path: P
     text = (tmp_path / "experiments.md").read_text(encoding="utf-8")
     assert text == document([(tiny, results)], {"synthetic"})
     assert "## Claim (a)" in text
-    assert "| synthetic, public label | 2 | quick | 1 |" in text
+    assert "| synthetic, public label | 2 | quick | 1 |  |" in text
     assert "nan" not in text
 
 

@@ -34,7 +34,7 @@ def run(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for results.")] = Path(
         "experiments-out"
     ),
-    quick: Annotated[bool, typer.Option("--quick", help="2 seeds, two ε, fewer records.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="3 seeds, two ε, fewer records.")] = False,
     seeds: Annotated[int | None, typer.Option(help="Runs behind every number; 10.")] = None,
     epsilons: Annotated[
         str | None, typer.Option(help="ε of the sensitive columns: .05,.1,.2,.5,1,2,5")

@@ -2,7 +2,7 @@
 
 A difference counts where its 95 % interval, paired by seed, lies on one side of zero and it is at
 least 5 % of what the worse way lacks to training without noise: runs of a seed share their noise,
-which makes the intervals of tiny differences tiny too. A single seed decides nothing.
+which makes the intervals of tiny differences tiny too. Fewer than three seeds decide nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = [
 
 Verdict: TypeAlias = Literal["reproduced", "partly reproduced", "not reproduced", "not run"]
 Way: TypeAlias = tuple[str, str]
+LEAST_SEEDS = 3
 MATERIAL, MATERIAL_VALUE = 0.05, 1e-3
 
 
@@ -86,10 +87,10 @@ class Question:
         return self.results.epsilons(self.table)
 
     def has(self, *methods: str) -> bool:
-        """Whether every method was run at every ε, with two seeds at least where it has noise."""
+        """Whether every method was run at every ε, with three seeds at least where it has noise."""
         return bool(self.epsilons) and all(
             self.results.seeds(self.table, method, epsilon, self.metric)
-            >= (2 if method_named(method).private else 1)
+            >= (LEAST_SEEDS if method_named(method).private else 1)
             for method in methods
             for epsilon in self.epsilons
         )
@@ -97,7 +98,7 @@ class Question:
     def gain(self, first: str, second: str, epsilon: float) -> tuple[float, float, float]:
         """(mean, low, high) of how much better the first method is; negative where it is worse."""
         found = self.results.difference(self.table, (first, second), epsilon, self.metric)
-        if found.runs < 2:
+        if found.runs < LEAST_SEEDS:
             return found.mean, -math.inf, math.inf
         if self.better == "higher":
             return found.mean, found.low, found.high

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from corrdp.experiments.claims import Claim
 from corrdp.experiments.experiment import Experiment
-from corrdp.experiments.methods import METHODS
+from corrdp.experiments.methods import METHODS, method_named
 from corrdp.experiments.report import GUARANTEES, TITLES, cells, run_counts
 from corrdp.experiments.results import Results
 from corrdp.version import __version__
@@ -33,6 +33,12 @@ records never are.
 
 Rows that agree to all printed digits are no mistake: where a change of the label moves every
 block (a sensitive label, a label of distance 1) distances gain nothing.
+"""
+
+
+_RAN = """\
+Time is processor time of one core. A claim with fewer than three seeds behind it counts as not
+run. Intervals of few seeds are wide: there, "not reproduced" may mean that it is undecided.
 """
 
 
@@ -77,37 +83,39 @@ def _verdicts(judged: Sequence[tuple[Experiment, Claim]]) -> str:
 
 
 def _ran(found: Sequence[tuple[Experiment, Results]], quick: Collection[str]) -> str:
-    """What was run, with how many seeds, and how long it took."""
+    """What was run, with how many seeds, how long it took, and what is missing."""
     rows = []
     for experiment, results in found:
         runs, seconds = run_counts(results)
-        for table in results.tables:
-            grid = results.epsilons(table)
-            if not grid:
-                continue
-            counts = [
-                results.seeds(table, method.name, epsilon, experiment.metric)
-                for method in METHODS
-                if method.private and method.name in results.methods(table)
-                for epsilon in grid
-            ]
-            counts = [count for count in counts if count]
-            seeds = (
-                f"{min(counts)}"
-                if min(counts) == max(counts)
-                else f"{min(counts)} to {max(counts)}"
-            )
+        time = f"{runs} / {seconds / 60:.1f} min"
+        for table in experiment.tables:
+            grid = results.epsilons(table.key)
+            counts = {
+                name: min(results.seeds(table.key, name, e, experiment.metric) for e in grid)
+                for name in table.methods
+                if grid and method_named(name).private
+            }
+            missing = [name for name in table.methods if not counts.get(name, grid)]
             rows.append(
                 (
-                    ", ".join(table) + " label",
-                    seeds,
+                    f"{', '.join(table.key)} label",
+                    _range([count for count in counts.values() if count]),
                     "quick" if experiment.name in quick else "all",
                     " ".join(f"{e:g}" for e in grid),
-                    f"{runs} / {seconds / 60:.0f} min",
+                    "; ".join(missing) if grid else "the whole table",
+                    time,
                 )
             )
-    header = ("table", "seeds", "records", "ε", "trainings of the experiment / processor time")
-    return "## What was run\n\n" + markdown_table(header, rows) + "\n"
+    header = ("table", "seeds", "records", "ε", "not run", "trainings of the experiment / time")
+    return f"## What was run\n\n{_RAN}\n{markdown_table(header, rows)}\n"
+
+
+def _range(counts: Sequence[int]) -> str:
+    """Smallest and largest, or the one they all are."""
+    if not counts:
+        return "0"
+    low, high = min(counts), max(counts)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _claim(letter: str, judged: Sequence[tuple[Experiment, Claim]]) -> str:

@@ -17,7 +17,7 @@ __all__ = ["EPSILONS", "QUICK_EPSILONS", "Experiment", "Run", "Table", "planned"
 
 EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 QUICK_EPSILONS = (0.1, 1.0)
-SEEDS, QUICK_SEEDS = 10, 2
+SEEDS, QUICK_SEEDS = 10, 3
 ALL = tuple(method.name for method in METHODS)
 Direction: TypeAlias = Literal["higher", "lower"]
 
