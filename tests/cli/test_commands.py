@@ -40,6 +40,7 @@ def test_help_lists_every_command(corrdp: Command) -> None:
     listed = corrdp("--help").out
     assert all(f"\n  {name} " in listed for name in COMMANDS)
     assert "--install-completion" in listed
+    assert "..." not in listed.split("Commands:")[1]  # no line is cut off at 80 columns
 
 
 def test_fit_writes_model_certificate_and_plan(

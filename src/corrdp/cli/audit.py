@@ -31,11 +31,11 @@ def run(
     seed: Annotated[int | None, typer.Option(help="For a repeatable audit.")] = None,
     json: Json = False,
 ) -> None:
-    """Attack the mechanism behind a certificate with worst-case tables; no data is read.
+    """Attack the mechanism behind a certificate; no data is read.
 
-    For every kind of change two neighbouring tables are built that the mechanism tells apart as
-    well as its bounds allow. Exits with 1 when a lower bound exceeds its claim. An audit can
-    refute a claim, it cannot prove one.
+    For every kind of change two neighbouring worst-case tables are built that the mechanism
+    tells apart as well as its bounds allow. Exits with 1 when a lower bound exceeds its claim. An
+    audit can refute a claim, it cannot prove one.
     """
     from corrdp.audit import attacks_on, run_attacks
     from corrdp.errors import VerificationError

@@ -56,7 +56,7 @@ def run(
     ] = 5,
     json: Json = False,
 ) -> None:
-    """Train on real data, compare five ways, show a certificate and check it.
+    """Train on real data in five ways and show the certificate.
 
     Uses 31,857 census records that come with the extra `demo`; takes about a minute.
     """

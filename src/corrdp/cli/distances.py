@@ -50,13 +50,17 @@ def run(
         Path | None,
         typer.Option("--output", "-o", help="Write the certificate of the private estimate."),
     ] = None,
+    heat_map: Annotated[
+        Path | None,
+        typer.Option("--heat-map", help="Draw the distances between levels: a .png or .svg file."),
+    ] = None,
     names: Names = None,
     skip_rows: SkipRows = None,
     separator: Separator = None,
     decimal: Decimal = None,
     json: Json = False,
 ) -> None:
-    """Estimate the distance of every insensitive column from the sensitive ones.
+    """Estimate what every column tells about the sensitive ones.
 
     By default the estimate is private and costs a part of the plan's epsilon, in addition to
     every fit on the same records. A fit whose plan says distances = "private" makes its own
@@ -72,6 +76,8 @@ def run(
         raise ConfigurationError("--exact and --public exclude each other; pass one of them")
     if output is not None and (exact or public is not None):
         raise ConfigurationError("--output goes with the private estimate; leave it out here")
+    if heat_map is not None and heat_map.suffix.lower() not in (".png", ".svg"):
+        raise ConfigurationError(f"--heat-map {heat_map}: name it .png or .svg")
     chosen = read_plan(plan)
     options = chosen.file.overridden(file_options(names, skip_rows, separator, decimal))
     table = read_table(data if public is None else public, chosen.schema, options)
@@ -82,6 +88,8 @@ def run(
         distances, certificate = _private(chosen, table)
         if output is not None and certificate is not None:
             certificate.save(output)
+    if heat_map is not None:
+        _draw(heat_map, chosen, table, certificate)
     rows = distance_rows(chosen.schema, distances)
     _print(out, rows, certificate, exact)
     for sentence in distances.assumptions:
@@ -100,6 +108,32 @@ def run(
             "certificate": None if certificate is None else certificate.claims(),
         }
     )
+
+
+def _draw(path: Path, plan: Plan, table: Table, certificate: Certificate | None) -> None:
+    """Draw released tables where there are any, else the counts of the table itself."""
+    from corrdp.distance.grid import level_names, table_specs
+    from corrdp.distance.private import PrivateDistances, count_tables
+    from corrdp.records import read_label, read_records
+    from corrdp.report.heat_map import draw_heat_map, panel_of
+    from corrdp.schema import Schema
+
+    if certificate is not None:
+        schema = Schema.from_dict(certificate.ledger.one("declaration")["schema"])
+        released = PrivateDistances.from_dict(schema, certificate.ledger.one("estimate-release"))
+        specs = [planned.spec for planned in released.plan.tables]
+        counts = {name: noisy.cells for name, noisy in released.tables.items()}
+    else:
+        schema = plan.schema
+        specs = list(table_specs(schema, "assume-smooth"))
+        records = read_records(table.columns, schema)
+        label = read_label(table.label, schema.label, records.size)
+        counts = count_tables(specs, schema, records, label)
+    panels = [
+        panel_of(spec.name, level_names(spec.levels, schema), counts[spec.name]) for spec in specs
+    ]
+    source = "noisy counts" if certificate is not None else "exact counts"
+    draw_heat_map(panels, path, f"How differently levels tell about the sensitive ({source})")
 
 
 def _unprotected(plan: Plan, table: Table, exact: bool) -> Distances:

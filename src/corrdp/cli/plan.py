@@ -23,7 +23,7 @@ def run(
     ],
     json: Json = False,
 ) -> None:
-    """Show noise and bound of every column before any data is touched.
+    """Show noise and bound of every column; no data is read.
 
     Reads only the plan, so entries need not be confirmed yet. Shows what other distances, half
     the epsilon or twice the records would change.
