@@ -75,7 +75,18 @@ def test_nothing_to_gain_is_not_a_reproduction() -> None:
     question = made({"DP": 2.0, "CorrDP given": 2.0, "semi": 2.0}, spread=0.0)
     claim = close_to_semi("d", "…", question, [], "…")
     assert claim.verdict == "not reproduced"
-    assert "nothing to gain" in claim.figures[1]
+    assert "nothing that could be told" in claim.figures[1]
+
+
+def test_a_difference_in_the_means_alone_is_undecided() -> None:
+    values = {"DP": (1.0, 2.0, 6.0), "CorrDP given": (1.5, 1.5, 1.5), "semi": (1.5, 1.5, 1.5)}
+    rows = tuple(
+        Row(*TABLE, method, 0.1, 1e-6, seed, "loss", value)
+        for method, found in values.items()
+        for seed, value in enumerate(found)
+    )
+    question = Question(Results(rows), TABLE, "loss", "lower")
+    assert close_to_semi("d", "…", question, [], "…").verdict == "undecided"
 
 
 def test_growth_finds_the_exponent() -> None:

@@ -23,10 +23,13 @@ __all__ = [
     "listed",
     "mean_of",
     "share_of_way",
+    "undecided",
     "verdict",
 ]
 
-Verdict: TypeAlias = Literal["reproduced", "partly reproduced", "not reproduced", "not run"]
+Verdict: TypeAlias = Literal[
+    "reproduced", "partly reproduced", "not reproduced", "undecided", "not run"
+]
 Way: TypeAlias = tuple[str, str]
 LEAST_SEEDS = 3
 MATERIAL, MATERIAL_VALUE = 0.05, 1e-3
@@ -42,7 +45,8 @@ class Claim:
         (a) to (g).
     claim : str
         What is claimed.
-    verdict : {"reproduced", "partly reproduced", "not reproduced", "not run"}
+    verdict : {"reproduced", "partly reproduced", "not reproduced", "undecided", "not run"}
+        Undecided: a difference that would matter, but too few seeds to tell it from noise.
     figures : tuple of str
         Sentences with the figures that the verdict rests on.
     why : str
@@ -117,6 +121,14 @@ def ahead(question: Question, first: str, second: str) -> tuple[float, ...]:
         if low > 0 and gain >= _least(question, second, epsilon):
             won.append(epsilon)
     return tuple(won)
+
+
+def undecided(question: Question, first: str, second: str) -> bool:
+    """Nowhere ahead for sure, but somewhere by enough to matter on average."""
+    return not ahead(question, first, second) and any(
+        question.gain(first, second, epsilon)[0] > _least(question, second, epsilon)
+        for epsilon in question.epsilons
+    )
 
 
 def _least(question: Question, method: str, epsilon: float) -> float:

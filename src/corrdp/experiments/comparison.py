@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from corrdp.experiments.claims import Claim, Question, ahead, listed, mean_of, share_of_way, verdict
+from corrdp.experiments.claims import (
+    Claim,
+    Question,
+    ahead,
+    listed,
+    mean_of,
+    share_of_way,
+    undecided,
+    verdict,
+)
 from corrdp.experiments.results import Results, estimate
 
 __all__ = ["close_to_semi", "estimated_distances", "published_rule"]
@@ -23,7 +32,7 @@ def close_to_semi(
     """Judge "close to semi, ahead of DP" on one table; further tables are only reported.
 
     Close: at least 80 % of the way from DP to semi at every ε at which semi itself is ahead of DP.
-    Where it is nowhere ahead there is nothing to reproduce.
+    Where it is nowhere ahead there is nothing to reproduce, or too few seeds to tell.
     """
     if not question.has("DP", "semi", method):
         return Claim(letter, claim, "not run", ())
@@ -33,7 +42,8 @@ def close_to_semi(
     asked = [one for one in (question, *further) if one.has("DP", "semi", method)]
     figures = tuple(text for one in asked for text in _compared(one, method))
     figures += published_rule(question)
-    return Claim(letter, claim, verdict(*parts), figures, why)
+    found = "undecided" if undecided(question, "semi", "DP") else verdict(*parts)
+    return Claim(letter, claim, found, figures, why)
 
 
 def _compared(question: Question, method: str) -> tuple[str, str]:
@@ -43,7 +53,7 @@ def _compared(question: Question, method: str) -> tuple[str, str]:
         mean_of(question, ("DP", method, "semi")),
         f"{', '.join(question.table)} label: semi ahead of DP at ε = {listed(can)}; {method} ahead "
         f"of DP at ε = {listed(won)}; share of the way from DP to semi: "
-        f"{listed(shares) if shares else 'nothing to gain'}.",
+        f"{listed(shares) if shares else 'nothing that could be told from noise'}.",
     )
 
 

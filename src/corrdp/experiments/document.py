@@ -38,7 +38,8 @@ block (a sensitive label, a label of distance 1) distances gain nothing.
 
 _RAN = """\
 Time is processor time of one core. A claim with fewer than three seeds behind it counts as not
-run. Intervals of few seeds are wide: there, "not reproduced" may mean that it is undecided.
+run. Intervals of few seeds are wide (three: 4.3 standard errors): many a difference that is there
+in the means does not count for that.
 """
 
 
