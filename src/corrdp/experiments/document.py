@@ -18,10 +18,13 @@ _HEAD = """\
 
 The evaluation of T. Wang, L. Zhang and R. Cummings, *Integrating Feature Correlation in
 Differential Privacy with Applications in DP-ERM* (AISTATS 2026), run again with this library
-beside baselines that state what they protect. Every number below comes from
+beside baselines that state what they protect. The commands are
 
     corrdp experiments all -o out/
     corrdp experiments document -o out/
+
+and the numbers below are those of the runs listed under *What was run*; the first command, given
+the same folder, goes on from where they stopped.
 
 Written by version {version}. Values are means over seeds with 95 % intervals (Student's t), δ is
 1e-6 throughout. Real data sets keep one split, so that their seeds differ in the noise only;
