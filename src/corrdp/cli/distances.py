@@ -67,17 +67,11 @@ def run(
     estimate and needs none from here.
     """
     from corrdp.distance import distance_rows
-    from corrdp.errors import ConfigurationError
     from corrdp.plan_file import read_plan
     from corrdp.tables import read_table
 
     out = Output(json)
-    if exact and public is not None:
-        raise ConfigurationError("--exact and --public exclude each other; pass one of them")
-    if output is not None and (exact or public is not None):
-        raise ConfigurationError("--output goes with the private estimate; leave it out here")
-    if heat_map is not None and heat_map.suffix.lower() not in (".png", ".svg"):
-        raise ConfigurationError(f"--heat-map {heat_map}: name it .png or .svg")
+    _check(public, exact, output, heat_map)
     chosen = read_plan(plan)
     options = chosen.file.overridden(file_options(names, skip_rows, separator, decimal))
     table = read_table(data if public is None else public, chosen.schema, options)
@@ -108,6 +102,18 @@ def run(
             "certificate": None if certificate is None else certificate.claims(),
         }
     )
+
+
+def _check(public: Path | None, exact: bool, output: Path | None, heat_map: Path | None) -> None:
+    """Refuse options that do not go together before anything is read."""
+    from corrdp.errors import ConfigurationError
+
+    if exact and public is not None:
+        raise ConfigurationError("--exact and --public exclude each other; pass one of them")
+    if output is not None and (exact or public is not None):
+        raise ConfigurationError("--output goes with the private estimate; leave it out here")
+    if heat_map is not None and heat_map.suffix.lower() not in (".png", ".svg"):
+        raise ConfigurationError(f"--heat-map {heat_map}: name it .png or .svg")
 
 
 def _draw(path: Path, plan: Plan, table: Table, certificate: Certificate | None) -> None:
