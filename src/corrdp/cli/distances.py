@@ -89,9 +89,7 @@ def run(
     for sentence in distances.assumptions:
         out.line(textwrap.fill(f"· {sentence}", 80, subsequent_indent="  "))
     if public is not None and rows:
-        out.line()
-        out.line("To use these distances, write into the plan in place of distances = ...:")
-        out.line()
+        out.line("\nTo use these distances, write into the plan in place of distances = ...:\n")
         out.line(_snippet(rows))
     out.result(
         {
