@@ -107,7 +107,7 @@ def test_bad_scale(scale: Any) -> None:
 def test_scale_is_rounded_down_to_the_lattice() -> None:
     """Rounded up, the radius would exceed what was asked for."""
     assert Encoder(SCHEMA, 1 / math.sqrt(5), 7).scale == math.floor(128 / math.sqrt(5)) / 128
-    with pytest.raises(ConfigurationError, match="of 7 bits; pass 0.0078125 or more"):
+    with pytest.raises(ConfigurationError, match=r"of 7 bits; pass 0\.0078125 or more"):
         Encoder(SCHEMA, 1e-3, 7)
 
 

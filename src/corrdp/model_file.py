@@ -119,8 +119,7 @@ def _coefficient_problems(body: Mapping[str, Any], certificate: Certificate) -> 
     """Coefficients, schema and scale must be those of the ledger."""
     coefficients = decode_array(body["coefficients"])
     released = [
-        decode_array(entry["coefficients"])
-        for entry in certificate.ledger.of_type(*MODEL_ENTRIES)
+        decode_array(entry["coefficients"]) for entry in certificate.ledger.of_type(*MODEL_ENTRIES)
     ]
     problems = []
     if not any(np.array_equal(coefficients, one) for one in released):
