@@ -34,6 +34,8 @@ __all__ = ["Outcome", "fit", "score_metrics"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 RESIDUAL_CLIP = 0.3
+# keeps the coefficient of a rare level finite that occurs in one class only
+LEAST_PENALTY = 1e-6
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def _exact(task: Task, method: Method) -> Outcome:
 
 
 def exact_minimiser(task: Task, schema: Schema) -> tuple[Encoder, FloatArray]:
-    """Encoder and coefficients without noise, lattice, clip or ball."""
+    """Encoder and coefficients without noise, clip or ball; classes with a tiny penalty."""
     encoder = Encoder(schema, default_scale(len(schema.used)))
     design = encoder.transform(task.train_data.records)
     if task.classes:
@@ -137,7 +139,7 @@ def exact_minimiser(task: Task, schema: Schema) -> tuple[Encoder, FloatArray]:
             task.train_data.scaled,
             np.ones(design.size),
             Logistic(),
-            task.alpha,
+            max(task.alpha, LEAST_PENALTY),
             encoder.dimension,
         )
         return encoder, theta
