@@ -58,7 +58,12 @@ def main() -> None:
             for e in (0.1, 0.5)
         ]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
-    for name, settings in (("private, smooth", smooth), ("private, binned", EstimateSettings())):
+    chosen = {
+        "private, default": EstimateSettings(),
+        "private, smooth": smooth,
+        "private, binned": EstimateSettings(resolution="binned"),
+    }
+    for name, settings in chosen.items():
         cells = [interval([estimated(task, e, s, settings)[0] for s in seeds]) for e in (0.1, 0.5)]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 

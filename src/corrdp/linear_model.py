@@ -74,10 +74,11 @@ class CorrDPLogisticRegression(ClassifierMixin, LinearModel):  # type: ignore[mi
         In (0, 1/n].
     distances : {"private", "published"}, EstimateSettings, Distances, mapping or None
         d_i by column or group name; a column without one gets d = 1. ``"private"`` (default)
-        releases noisy tables first and trains on what is left (THEORY T10); it lets the model see
-        numeric columns only at their bins' resolution unless
-        ``EstimateSettings(resolution="assume-smooth")`` is passed. ``"published"`` computes them
-        from this table without accounting for it, and the certificate says so.
+        releases noisy tables first and trains on what is left (THEORY T10). Numeric columns that
+        the model sees exactly keep d = 1 there, unless
+        ``EstimateSettings(resolution="assume-smooth")`` (an assumption, stated on the
+        certificate) or ``"binned"`` (the model sees bins only) is passed. ``"published"`` computes
+        distances from this table without accounting for it, and the certificate says so.
     adjacency : {"feature", "record"}
         One insensitive column at a time, or any set of them at once.
     epsilon_cap, record_epsilon, insensitive_epsilon : float, optional

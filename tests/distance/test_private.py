@@ -235,7 +235,13 @@ def test_public_columns_are_background_where_their_cells_allow_it():
 def test_smoothness_is_an_explicit_choice_and_reaches_the_certificate():
     schema = make_schema(age=Numeric(0, 10, role="insensitive"))
     with pytest.raises(ConfigurationError, match="age"):
-        plan_estimate(schema, 5000, MU)
+        plan_estimate(schema, 5000, MU, EstimateSettings(resolution="binned"))
+    # by default a numeric column that the model sees exactly is not measured and keeps d = 1
+    left_out = plan_estimate(schema, 500_000, MU)
+    assert "age" not in [table.spec.name for table in left_out.tables]
+    assert left_out.mu_squared("age") == 0.0
+    seen = plan_estimate(schema.binned(), 500_000, MU)
+    assert "age" in [table.spec.name for table in seen.tables]
     plan = plan_estimate(schema, 500_000, MU, EstimateSettings(resolution="assume-smooth"))
     tables = {t.spec.name: (np.full(t.spec.shape, 100), t) for t in plan.tables}
     released = private_tables({n: c for n, (c, _) in tables.items()}, plan, noise_source(0))

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from corrdp.distance.result import Resolution
+from corrdp.distance.result import Measured, Resolution
 from corrdp.errors import ConfigurationError
 from corrdp.neighbours import INSENSITIVE, RECORD, SENSITIVE, neighbour_kinds
 from corrdp.records import Records, bin_index
@@ -94,14 +94,15 @@ class TableSpec:
 
 
 def table_specs(
-    schema: Schema, resolution: Resolution, background: Sequence[str] = ()
+    schema: Schema, resolution: Measured, background: Sequence[str] = ()
 ) -> tuple[TableSpec, ...]:
     """A table for every insensitive column, group and label, in the order of the kinds.
 
     Parameters
     ----------
     schema : Schema
-    resolution : {"binned", "assume-smooth"}
+    resolution : {"as-declared", "binned", "assume-smooth"}
+        ``"as-declared"`` leaves out numeric columns that the model sees exactly (they keep d = 1);
         ``"binned"`` demands that the model sees numeric columns at their bins' resolution;
         ``"assume-smooth"`` accepts that P(s | u) is assumed constant within bins (THEORY T10).
     background : sequence of str
@@ -120,12 +121,14 @@ def table_specs(
         if kind.name in (SENSITIVE, INSENSITIVE, RECORD):
             continue
         columns = kind.columns or (schema.label.name,)
+        if resolution == "as-declared" and _exact(schema, columns):
+            continue
         spec = TableSpec(
             kind.name,
             axis(schema, columns),
             cells,
             strata,
-            _resolution(schema, columns, resolution),
+            _resolution(schema, columns, "binned" if resolution == "as-declared" else resolution),
         )
         if math.prod(spec.shape) > _MAX_ENTRIES:
             raise ConfigurationError(
@@ -224,9 +227,7 @@ def _names(schema: Schema, factor: str | Group) -> tuple[str, ...]:
 
 def _resolution(schema: Schema, columns: Sequence[str], wanted: Resolution) -> Resolution | None:
     """What holds for a kind's numeric columns, or an error where a choice is missing."""
-    single = [f for f in _factors(schema, columns) if isinstance(f, str)]
-    numeric = {name: numeric_column(schema, name) for name in single}
-    exact = [n for n, column in numeric.items() if column and column.resolution == "exact"]
+    exact = _exact(schema, columns)
     if exact and wanted == "binned":
         raise ConfigurationError(
             f"column {exact[0]!r} is numeric and its distance is measured on bins: let the model "
@@ -236,7 +237,19 @@ def _resolution(schema: Schema, columns: Sequence[str], wanted: Resolution) -> R
         )
     if exact:
         return "assume-smooth"
-    return "binned" if any(column is not None for column in numeric.values()) else None
+    return "binned" if _numeric(schema, columns) else None
+
+
+def _numeric(schema: Schema, columns: Sequence[str]) -> dict[str, Numeric]:
+    """Numeric columns that stand alone in a kind, not in a list of joint values."""
+    single = [f for f in _factors(schema, columns) if isinstance(f, str)]
+    found = {name: numeric_column(schema, name) for name in single}
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def _exact(schema: Schema, columns: Sequence[str]) -> list[str]:
+    """Those of them that the model sees at full resolution."""
+    return [n for n, column in _numeric(schema, columns).items() if column.resolution == "exact"]
 
 
 def _group_codes(group: Group, schema: Schema, records: Records) -> Codes:

@@ -40,7 +40,7 @@ from corrdp.distance.advice import (
     outgrown_message,
 )
 from corrdp.distance.grid import TableSpec, public_columns, table_specs
-from corrdp.distance.result import Resolution
+from corrdp.distance.result import Measured
 from corrdp.distance.settings import Background, EstimateSettings
 from corrdp.errors import ConfigurationError
 from corrdp.neighbours import INSENSITIVE, RECORD, SENSITIVE
@@ -215,7 +215,7 @@ def public_grid(floor: float, size: int) -> tuple[float, ...]:
 
 
 def background_pairs(
-    schema: Schema, resolution: Resolution, background: Background
+    schema: Schema, resolution: Measured, background: Background
 ) -> list[tuple[TableSpec, TableSpec | None]]:
     """Every table without and, if wanted and possible, with public columns as background."""
     plain = table_specs(schema, resolution)

@@ -10,10 +10,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from corrdp.errors import ConfigurationError
 
-__all__ = ["Distance", "Distances", "Resolution", "Source"]
+__all__ = ["Distance", "Distances", "Measured", "Resolution", "Source"]
 
 Source: TypeAlias = Literal["given", "public", "private", "published", "exact"]
 Resolution: TypeAlias = Literal["binned", "assume-smooth"]
+Measured: TypeAlias = Literal["as-declared", "binned", "assume-smooth"]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias, get_args
 
-from corrdp.distance.result import Resolution
+from corrdp.distance.result import Measured
 from corrdp.errors import ConfigurationError
 
 __all__ = ["Background", "EstimateSettings", "Form"]
@@ -35,8 +35,9 @@ class EstimateSettings:
         Confidence limit: one statement per pair of levels, or one per row.
     background : {"auto", "public", "none"}
         Whether public columns belong to what the observer knows; ``auto``: if the cells allow it.
-    resolution : {"binned", "assume-smooth"}
-        As in `corrdp.distance.grid.table_specs`.
+    resolution : {"as-declared", "binned", "assume-smooth"}
+        As in `corrdp.distance.grid.table_specs`. By default numeric columns that the model sees
+        exactly keep d = 1: measuring them costs either accuracy or an assumption.
     columns : tuple of str, optional
         Kinds to estimate; None leaves out those whose table cannot become useful (judged by n,
         numbers of levels and cells, and noise).
@@ -50,7 +51,7 @@ class EstimateSettings:
     label_weight: float = 0.5
     form: Form = "pair"
     background: Background = "auto"
-    resolution: Resolution = "binned"
+    resolution: Measured = "as-declared"
     columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -64,7 +65,7 @@ class EstimateSettings:
             raise ConfigurationError(f"grid_size={self.grid_size!r} must be a whole number")
         if not self.grid_size >= 2:
             raise ConfigurationError(f"grid_size={self.grid_size!r} must be at least 2")
-        choices = {"form": Form, "background": Background, "resolution": Resolution}
+        choices = {"form": Form, "background": Background, "resolution": Measured}
         for name, allowed in choices.items():
             if getattr(self, name) not in get_args(allowed):
                 raise ConfigurationError(
