@@ -55,7 +55,7 @@ def outward(low: float, high: float) -> tuple[float, float]:
 
     Examples
     --------
-    >>> outward(17, 90), outward(-0.43, 0.91), outward(3, 3.5)
+    >>> outward(17.0, 90.0), outward(-0.43, 0.91), outward(3.0, 3.5)
     ((10.0, 90.0), (-0.5, 1.0), (3.0, 3.5))
     """
     step = 10.0 ** math.floor(math.log10(max(high - low, 1e-300)) + 1e-9)
