@@ -17,7 +17,7 @@ from corrdp.schema import Schema
 __all__ = ["USEFUL", "Grown", "coarser_grid", "expected_excess", "outgrown_message"]
 
 _RARE = 1.5  # an even share of the records over the share that the two rows are given
-USEFUL = 0.235  # expected excess up to which a table is worth its budget (benchmarks, Adult)
+USEFUL = 0.235  # expected excess up to which a table is worth it; picked on Adult
 
 
 def expected_excess(
