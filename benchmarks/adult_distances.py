@@ -28,7 +28,7 @@ from corrdp.privacy import gdp
 from corrdp.records import read_label, read_records
 from corrdp.schema import Numeric, Schema
 
-#: Declared without looking at the file: ages of life, stages of school, part and full time, and
+#: Declared from what the columns mean: ages of life, stages of school, part and full time, and
 #: an extra bin for the many zeros of the capital columns.
 BINS = {
     "age": (17, 24, 34, 44, 54, 90),
