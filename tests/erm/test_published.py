@@ -18,6 +18,7 @@ from corrdp.encoding import Encoder
 from corrdp.erm import published
 from corrdp.erm.account import read_setup
 from corrdp.erm.fit import LinearTask, PlanRequest, prepare
+from corrdp.erm.fixed_noise import step_changes
 from corrdp.erm.losses import Logistic, Loss, Squared
 from corrdp.errors import ConfigurationError
 from corrdp.privacy import gdp, subsampled
@@ -153,7 +154,7 @@ def test_certified_mu_covers_enumerated_movements() -> None:
     one = task(declared(SHORT))
     table_, base = one.setup.table(one.declaration), one.setup.base_noise
     assert base is not None
-    _, fixed = published.step_changes(one.declaration, table_, 1.0, base)
+    _, fixed = step_changes(one.declaration, published.linear_noise(table_, 1.0, base))
     certified = dict(zip([k.name for k in table_.kinds], one.plan.steps * fixed, strict=True))
     changes = {
         "<sensitive>": (("s",), False),
@@ -270,9 +271,8 @@ def test_private_distances(solver: str) -> None:
     assert all(least[name] <= known[name] for name in known) and least != known
     lowest = published.block_noise(setup.table(declaration), setup.base_noise, least)
     assert (sigma >= lowest * (1 - 1e-12)).all()
-    run, fixed = published.step_changes(
-        declaration, setup.table(declaration), setup.plan.radius, setup.base_noise
-    )
+    rule = published.linear_noise(setup.table(declaration), setup.plan.radius, setup.base_noise)
+    run, fixed = step_changes(declaration, rule)
     assert (run <= fixed * (1 + 1e-12)).all() and (run < fixed).any()
     kinds = [kind.name for kind in declaration.kinds]
     assert run[kinds.index("<sensitive>")] == fixed[kinds.index("<sensitive>")]

@@ -458,7 +458,7 @@ def test_changes_ten_per_cent_too_large_are_refused(monkeypatch: pytest.MonkeyPa
     def wrong(*arguments: Any) -> Any:
         return right(*arguments) * 1.1
 
-    monkeypatch.setattr(fit, "calibrate_changes", wrong)
+    monkeypatch.setattr(sampling, "calibrate_changes", wrong)
     with pytest.raises(ConfigurationError, match="leaves no room"):
         task(declared())
     monkeypatch.setattr(fit, "check_slack", lambda task: None)

@@ -21,20 +21,21 @@ from corrdp.erm.losses import Loss, loss_from_dict
 from corrdp.erm.optimiser import Run, averaged
 from corrdp.erm.plan import TrainingPlan
 from corrdp.erm.published import Calibration, noise_problems, published_account, standard_noise
-from corrdp.erm.sampling import SampledBudgets, floor_targets, sampled_targets, with_presence
+from corrdp.erm.sampled_account import (
+    TOLERANCE,
+    Reach,
+    presence_use,
+    sampled_account,
+    step_problems,
+)
+from corrdp.erm.sampling import SampledBudgets, with_presence
 from corrdp.erm.sensitivity import SensitivityTable
 from corrdp.errors import ConfigurationError, CorrDPError, VerificationError
-from corrdp.neighbours import NeighbourKind
 from corrdp.noise import Lattice
 from corrdp.privacy.budgets import KindBudget
-from corrdp.privacy.certificate import (
-    ReleaseAccount,
-    SamplerUse,
-    Subsampling,
-    subsampled_loss,
-)
+from corrdp.privacy.certificate import ReleaseAccount, SamplerUse
 from corrdp.privacy.declaration import Declaration
-from corrdp.privacy.guarantee import chained, dual_bound, guaranteed_mu
+from corrdp.privacy.guarantee import guaranteed_mu
 from corrdp.privacy.ledger import (
     Ledger,
     decode_array,
@@ -46,8 +47,6 @@ from corrdp.privacy.ledger import (
 __all__ = ["LinearSetup", "budget_entry", "linear_accounts", "release_entry"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-# Platforms differ in the last bits of exp and matrix products.
-TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -215,9 +214,14 @@ def _account(
     problems = _model_problems(setup, iterates, sigma, decode_array(after["coefficients"]))
     if setup.base_noise is not None:
         return _published_account(declaration, setup, table, sigma, problems)
-    use = step_use(table, iterates, sigma)
+    use, sampler = step_use(table, iterates, sigma), setup.sampler(table.encoder)
+    high = table.supremum(setup.plan.radius)
     if setup.sampling is not None:
-        return _sampled_account(declaration, setup, table, use, sigma, problems)
+        reach = Reach(table.infimum, high, table.presence)
+        present = presence_use(table.presence, sigma)
+        return sampled_account(
+            "linear-release", declaration, setup.sampling, sampler, reach, use, present, problems
+        )
     run_budget, fixed, found = read_budgets(before, declaration, setup.plan.steps)
     problems += [*found, *step_problems(kinds, use, run_budget / setup.plan.steps)]
     # where a step used more than its budget the larger of the two is printed, marked as not held
@@ -225,8 +229,8 @@ def _account(
     exceeded = spent > run_budget * (1.0 + TOLERANCE)
     run = np.where(exceeded, spent, run_budget)
     fixed = np.where(exceeded, np.maximum(fixed, spent), fixed)
-    mus = guaranteed_mu(kinds, fixed, table.infimum, table.supremum(setup.plan.radius))
-    return ReleaseAccount("linear-release", run, mus, setup.sampler(table.encoder), tuple(problems))
+    mus = guaranteed_mu(kinds, fixed, table.infimum, high)
+    return ReleaseAccount("linear-release", run, mus, sampler, tuple(problems))
 
 
 def _published_account(
@@ -247,87 +251,6 @@ def _published_account(
     found, reached = noise_problems(table, declaration, sigma, base, standard)
     account = published_account(declaration, table, setup.plan, reached, sampler, rate)
     return replace(account, problems=(*problems, *found, *account.problems))
-
-
-def _sampled_account(
-    declaration: Declaration,
-    setup: LinearSetup,
-    table: SensitivityTable,
-    use: FloatArray,
-    sigma: FloatArray,
-    problems: list[str],
-) -> ReleaseAccount:
-    """Account of Poisson-sampled steps: fixed changes, presence, and what they imply (T7)."""
-    sampling = setup.sampling
-    kinds = declaration.kinds
-    if sampling is None or len(sampling.change) != len(kinds):
-        raise VerificationError("the sampled budgets are not those of the schema's kinds")
-    change, fixed = np.array(sampling.change), np.array(sampling.fixed)
-    presence = _presence_use(table, sigma)
-    largest = float(presence.max(initial=0.0))
-    problems = [*problems, *step_problems(kinds, use, change)]
-    if largest > sampling.presence**2 * (1.0 + TOLERANCE):
-        problems.append("a step exceeds the presence bound that the sampling rests on")
-    worst = use.max(axis=0, initial=0.0)
-    change, fixed = np.maximum(change, worst), np.maximum(fixed, worst)
-    reach = math.sqrt(max(sampling.presence**2, largest))
-    account = setup.sampler(table.encoder)
-    subsampling = replace(
-        sampling.use(setup.plan.steps, declaration.target.records_per_person), presence=reach
-    )
-    problems += _target_problems(declaration, subsampling, change, fixed, account)
-    changes = sampled_changes(table, setup.plan.radius, fixed, reach)
-    return ReleaseAccount(
-        "linear-release", change, changes, account, tuple(problems), subsampling=subsampling
-    )
-
-
-def sampled_changes(
-    table: SensitivityTable, radius: float, fixed: FloatArray, presence: float
-) -> FloatArray:
-    """Guaranteed change of every kind in units of the noise, at most 2c (THEORY T4, T7)."""
-    row = table.presence
-    budget = np.append(fixed, presence**2)
-    squared = [
-        min(own, dual_bound(budget, np.vstack([table.infimum, row]), high).mu_squared)
-        for own, high in zip(fixed, table.supremum(radius), strict=True)
-    ]
-    changes = chained(table.kinds, np.sqrt(squared))
-    return np.minimum(changes, 2.0 * presence)
-
-
-def _presence_use(table: SensitivityTable, sigma: FloatArray) -> FloatArray:
-    """Σ_j (LR_j)²/σ_tj² of every step."""
-    with np.errstate(divide="ignore"):
-        squared: FloatArray = ((table.presence / sigma) ** 2).sum(axis=1)
-    return squared
-
-
-def _target_problems(
-    declaration: Declaration,
-    use: Subsampling,
-    change: FloatArray,
-    fixed: FloatArray,
-    sampler: SamplerUse,
-) -> list[str]:
-    """Kinds whose changes lose more than the declared target leaves."""
-    budgets = declaration.budgets()
-    problems = []
-    pairs = (
-        (change, sampled_targets(declaration, budgets)),
-        (fixed, floor_targets(declaration, budgets)),
-    )
-    for squared, targets in pairs:
-        for budget, value, (epsilon, delta) in zip(budgets, squared, targets, strict=True):
-            if math.isinf(epsilon):
-                continue
-            loss = subsampled_loss(use, math.sqrt(value), sampler, delta)
-            if loss > epsilon * (1.0 + 1e-6):
-                problems.append(
-                    f"kind {budget.kind.name!r}: the sampled steps lose {loss:.4g} where the "
-                    f"target leaves {epsilon:.4g}"
-                )
-    return list(dict.fromkeys(problems))
 
 
 def read_budgets(
@@ -361,22 +284,6 @@ def step_use(table: SensitivityTable, iterates: FloatArray, sigma: FloatArray) -
             ratio = np.where(squared > 0, squared / noise**2, 0.0)
         use[step] = ratio.sum(axis=1)
     return use
-
-
-def step_problems(
-    kinds: Sequence[NeighbourKind], use: FloatArray, step_budget: FloatArray
-) -> list[str]:
-    """A sentence per kind whose budget some step exceeded."""
-    problems = []
-    for position, kind in enumerate(kinds):
-        over = np.flatnonzero(use[:, position] > step_budget[position] * (1.0 + TOLERANCE))
-        if over.size:
-            worst = use[:, position].max() / step_budget[position]
-            problems.append(
-                f"kind {kind.name!r}: {over.size} step(s) exceed their budget, the first is step "
-                f"{over[0]}, the worst by a factor {worst:.4g} in squared mu"
-            )
-    return problems
 
 
 def _model_problems(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from corrdp.erm.account import (
     linear_table,
     release_entry,
 )
+from corrdp.erm.fixed_noise import fixed_sampling
 from corrdp.erm.losses import Loss
 from corrdp.erm.optimiser import Progress, averaged, train
 from corrdp.erm.plan import STEPS_MAX, TrainingPlan, default_plan, single_step_noise
@@ -30,37 +31,44 @@ from corrdp.erm.published import (
     block_noise,
     known_distances,
     least_distances,
+    linear_noise,
     published_account,
-    published_sampling,
     standard_noise,
 )
 from corrdp.erm.sampling import (
-    SampledBudgets,
-    calibrate_changes,
-    choose_presence,
+    Solver,
+    check_sampled_slack,
+    check_solver,
+    checked_rate,
     default_rate,
-    floor_targets,
     full_batch_presence,
-    sampled_targets,
+    linear_step_table,
+    sampled_budgets,
 )
 from corrdp.erm.sensitivity import SensitivityTable
 from corrdp.errors import ConfigurationError
 from corrdp.noise import Lattice, NoiseSource
-from corrdp.privacy import subsampled
 from corrdp.privacy.budget import Charge, PrivacyBudget
 from corrdp.privacy.budgets import KindBudget, sampler_refusal
-from corrdp.privacy.certificate import SamplerUse, certified_loss, subsampled_loss
+from corrdp.privacy.certificate import SamplerUse, certified_loss
 from corrdp.privacy.declaration import Declaration
 from corrdp.privacy.estimate import check_affordable, plan_of, release_distances
 from corrdp.privacy.ledger import Ledger
 from corrdp.records import Records
 
-__all__ = ["LinearTask", "PlanRequest", "Recipe", "TrainingData", "fit_linear", "prepare"]
+__all__ = [
+    "LinearTask",
+    "PlanRequest",
+    "Recipe",
+    "Solver",
+    "TrainingData",
+    "fit_linear",
+    "prepare",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 # presence of a full-batch step over the sample rate, beyond which sampling costs much noise
 DEAR_PRESENCE = 0.2
-Solver: TypeAlias = Literal["gradient", "sgd"]
 
 
 @dataclass(frozen=True)
@@ -82,15 +90,7 @@ class PlanRequest:
                 f"calibration={self.calibration!r} is unknown; use one of "
                 f"{', '.join(get_args(Calibration))}"
             )
-        if self.solver not in get_args(Solver):
-            raise ConfigurationError(
-                f"solver={self.solver!r} is unknown; use one of {', '.join(get_args(Solver))}"
-            )
-        if self.sample_rate is not None and self.solver != "sgd":
-            raise ConfigurationError(
-                f"sample_rate={self.sample_rate!r} needs solver='sgd'; full-batch steps use all "
-                "records"
-            )
+        check_solver(self.solver, self.sample_rate)
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,7 +163,10 @@ def prepare(
         return LinearTask(declaration, budgets, setup)
     sampling = None
     if request.solver == "sgd":
-        sampling = plan_sampling(declaration, table, budgets, budget, plan, request)
+        step = linear_step_table(table, plan.radius)
+        full = full_batch_presence(step, budget, plan.steps)
+        rate = checked_rate(request.sample_rate, default_rate(full))
+        sampling = sampled_budgets(declaration, budgets, step, rate, plan.steps, full)
     scale_limit = largest_noise(table, budget, plan, sampling) / lattice.spacing
     setup = LinearSetup(scale, loss, class_weights, lattice, plan, scale_limit, sampling)
     task = LinearTask(declaration, budgets, setup)
@@ -191,8 +194,8 @@ def plan_training(
     if request.calibration == "optimal":
         if request.steps is None and request.sample_rate is not None:
             # a small rate is dear in few steps (THEORY T7): take more, and smaller ones
-            rate = checked_rate(request, 1.0)
-            single = full_batch_presence(table, budget, found.radius, 1)
+            rate = checked_rate(request.sample_rate, 1.0)
+            single = full_batch_presence(linear_step_table(table, found.radius), budget, 1)
             steps = (single / (DEAR_PRESENCE * rate)) ** 2
             if steps > found.steps:
                 return plan(budget, max(found.steps, min(math.ceil(steps), STEPS_MAX)))
@@ -215,56 +218,22 @@ def plan_published(
     rate, sampling = None, None
     if request.solver == "sgd":
         widest = np.array([one.fixed for one in budgets])
-        full = full_batch_presence(table, widest, plan.radius, plan.steps)
-        rate = checked_rate(request, default_rate(full))
+        full = full_batch_presence(linear_step_table(table, plan.radius), widest, plan.steps)
+        rate = checked_rate(request.sample_rate, default_rate(full))
     base = standard_noise(declaration, budgets, table, plan.steps, rate)
     if rate is not None:
-        sampling = published_sampling(declaration, table, plan.radius, base, rate)
+        sampling = fixed_sampling(declaration, linear_noise(table, plan.radius, base), rate)
     noise = block_noise(table, base, known_distances(declaration))
     most = float(noise.max()) / setup.lattice.spacing
     return replace(setup, max_scale=most, sampling=sampling, base_noise=base)
 
 
-def checked_rate(request: PlanRequest, suggested: float) -> float:
-    """The user's sample rate, or the suggested one."""
-    rate = suggested if request.sample_rate is None else request.sample_rate
-    number = isinstance(rate, (int, float, np.integer, np.floating)) and not isinstance(rate, bool)
-    if not (number and 0 < rate <= 1):
-        raise ConfigurationError(f"sample_rate={rate!r} must lie in (0, 1]")
-    return float(rate)
-
-
-def plan_sampling(
-    declaration: Declaration,
-    table: SensitivityTable,
-    budgets: tuple[KindBudget, ...],
-    widest: FloatArray,
-    plan: TrainingPlan,
-    request: PlanRequest,
-) -> SampledBudgets:
-    """Rate, presence and changes of a Poisson-sampled run.
-
-    Rate and presence are chosen at the distances' floors, before any distance is released, so
-    that everything the joint rows rest on was fixed beforehand (THEORY T4).
-    """
-    target = declaration.target
-    full = full_batch_presence(table, widest, plan.radius, plan.steps)
-    rate = checked_rate(request, default_rate(full))
-    person = subsampled.person_rate(rate, target.records_per_person)
-    floors = floor_targets(declaration, budgets)
-    presence = choose_presence(table, rate, plan.steps, floors, person, full / rate)
-    fixed = calibrate_changes(person, plan.steps, presence, floors)
-    change = fixed
-    if declaration.estimate is not None:
-        targets = sampled_targets(declaration, budgets)
-        change = calibrate_changes(person, plan.steps, presence, targets)
-    return SampledBudgets(rate, presence, tuple(change**2), tuple(fixed**2))
-
-
 def check_slack(task: LinearTask) -> None:
     """Refuse a run whose sampler would use more than the reserve (THEORY T14)."""
     if task.setup.sampling is not None:
-        _check_sampled_slack(task)
+        mend = "allow more or take fewer steps"
+        sampler = task.setup.sampler(task.encoder)
+        check_sampled_slack(task.declaration, task.budgets, task.setup.sampling, sampler, mend)
         return
     samplers = [task.setup.sampler(task.encoder)]
     estimate = task.declaration.estimate
@@ -280,20 +249,6 @@ def check_slack(task: LinearTask) -> None:
             raise sampler_refusal(
                 budget.kind.name, budget.epsilon, "allow more or take fewer steps"
             )
-
-
-def _check_sampled_slack(task: LinearTask) -> None:
-    sampling = task.setup.sampling
-    if sampling is None:
-        return
-    use = sampling.use(task.plan.steps, task.declaration.target.records_per_person)
-    sampler = task.setup.sampler(task.encoder)
-    targets = sampled_targets(task.declaration, task.budgets)
-    for budget, squared, (epsilon, delta) in zip(
-        task.budgets, sampling.change, targets, strict=True
-    ):
-        if not subsampled_loss(use, math.sqrt(squared), sampler, delta) <= epsilon:
-            raise sampler_refusal(budget.kind.name, epsilon, "allow more or take fewer steps")
 
 
 @dataclass(frozen=True)

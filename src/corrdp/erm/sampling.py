@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,21 +20,30 @@ from corrdp.allocation import allocate
 from corrdp.erm.sensitivity import SensitivityTable
 from corrdp.errors import ConfigurationError
 from corrdp.privacy import subsampled
-from corrdp.privacy.budgets import RESERVE, KindBudget
-from corrdp.privacy.certificate import SamplerUse, Subsampling, certified_loss
+from corrdp.privacy.budgets import RESERVE, KindBudget, sampler_refusal
+from corrdp.privacy.certificate import SamplerUse, Subsampling, certified_loss, subsampled_loss
 from corrdp.privacy.declaration import Declaration, EstimateCost
 
 __all__ = [
     "SampledBudgets",
+    "Solver",
+    "StepTable",
     "calibrate_changes",
+    "check_sampled_slack",
+    "check_solver",
+    "checked_rate",
     "choose_presence",
     "default_rate",
+    "floor_targets",
     "full_batch_presence",
+    "linear_step_table",
+    "sampled_budgets",
     "sampled_targets",
     "with_presence",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+Solver: TypeAlias = Literal["gradient", "sgd"]
 
 # Presence of a full-batch step above which sampling starts to cost noise (THEORY T7).
 FULL_BATCH_PRESENCE = 0.05
@@ -80,16 +89,63 @@ class SampledBudgets:
         return Subsampling(rate, steps, self.presence)
 
 
+@dataclass(frozen=True, repr=False)
+class StepTable:
+    """What one record can do to the sums of a step, block by block; public numbers.
+
+    Attributes
+    ----------
+    largest : array of shape (kinds, blocks)
+        Movement under every kind at the far end of the parameters.
+    reference : array of shape (kinds, blocks)
+        The same at a public point with moderate movements.
+    presence : array of shape (blocks,)
+        Largest contribution, at any parameters.
+    dimensions : array of shape (blocks,)
+        Coordinates per block.
+    """
+
+    largest: FloatArray
+    reference: FloatArray
+    presence: FloatArray
+    dimensions: NDArray[np.int64]
+
+
+def linear_step_table(table: SensitivityTable, radius: float) -> StepTable:
+    """Of a linear model whose iterates stay in the ball of ``radius``."""
+    reference = table(_reference(table))
+    return StepTable(table.supremum(radius), reference, table.presence, table.encoder.dimensions)
+
+
 def with_presence(rows: FloatArray, presence: FloatArray) -> FloatArray:
     """The table with the presence row appended: shape (kinds + 1, blocks)."""
     return np.vstack([rows, presence])
 
 
-def full_batch_presence(
-    table: SensitivityTable, budget: FloatArray, radius: float, steps: int
-) -> float:
+def check_solver(solver: object, sample_rate: object) -> None:
+    """Refuse an unknown solver, and a rate that nothing would use."""
+    if solver not in get_args(Solver):
+        raise ConfigurationError(
+            f"solver={solver!r} is unknown; use one of {', '.join(get_args(Solver))}"
+        )
+    if sample_rate is not None and solver != "sgd":
+        raise ConfigurationError(
+            f"sample_rate={sample_rate!r} needs solver='sgd'; full-batch steps use all records"
+        )
+
+
+def checked_rate(rate: object, suggested: float) -> float:
+    """The user's sample rate, or the suggested one where there is none."""
+    rate = suggested if rate is None else rate
+    number = isinstance(rate, (int, float, np.integer, np.floating)) and not isinstance(rate, bool)
+    if not (number and 0 < rate <= 1):  # type: ignore[operator]
+        raise ConfigurationError(f"sample_rate={rate!r} must lie in (0, 1]")
+    return float(rate)  # type: ignore[arg-type]
+
+
+def full_batch_presence(table: StepTable, budget: FloatArray, steps: int) -> float:
     """Presence of one of T full-batch steps with these budgets."""
-    noise = allocate(table.supremum(radius), budget, table.encoder.dimensions, tolerance=1e-3)
+    noise = allocate(table.largest, budget, table.dimensions, tolerance=1e-3)
     with np.errstate(divide="ignore"):
         weight = np.where(noise.sigma > 0, 1.0 / noise.sigma**2, 0.0)
     return math.sqrt(float(table.presence**2 @ weight) / steps)
@@ -153,8 +209,47 @@ def calibrate_changes(
     return np.asarray(subsampled.calibrate(rate, steps, presence, kept))
 
 
+def sampled_budgets(
+    declaration: Declaration,
+    budgets: Sequence[KindBudget],
+    table: StepTable,
+    rate: float,
+    steps: int,
+    full: float,
+) -> SampledBudgets:
+    """Presence and changes of T steps at rate q; ``full`` is a full-batch step's presence.
+
+    Rate and presence are chosen at the distances' floors, before any distance is released, so
+    that everything the joint rows rest on was fixed beforehand (THEORY T4).
+    """
+    person = subsampled.person_rate(rate, declaration.target.records_per_person)
+    floors = floor_targets(declaration, budgets)
+    presence = choose_presence(table, rate, steps, floors, person, full / rate)
+    fixed = calibrate_changes(person, steps, presence, floors)
+    change = fixed
+    if declaration.estimate is not None:
+        targets = sampled_targets(declaration, budgets)
+        change = calibrate_changes(person, steps, presence, targets)
+    return SampledBudgets(rate, presence, tuple(change**2), tuple(fixed**2))
+
+
+def check_sampled_slack(
+    declaration: Declaration,
+    budgets: Sequence[KindBudget],
+    sampling: SampledBudgets,
+    sampler: SamplerUse,
+    mend: str,
+) -> None:
+    """Refuse a run whose sampler would use more than the reserve (THEORY T14)."""
+    use = sampling.use(sampler.steps, declaration.target.records_per_person)
+    targets = sampled_targets(declaration, budgets)
+    for budget, squared, (epsilon, delta) in zip(budgets, sampling.change, targets, strict=True):
+        if not subsampled_loss(use, math.sqrt(squared), sampler, delta) <= epsilon:
+            raise sampler_refusal(budget.kind.name, epsilon, mend)
+
+
 def choose_presence(
-    table: SensitivityTable,
+    table: StepTable,
     rate: float,
     steps: int,
     targets: Sequence[tuple[float, float]],
@@ -166,9 +261,7 @@ def choose_presence(
     A larger c leaves smaller changes for the same loss, a smaller one forces noise on every
     block. The search is one-dimensional, in ln c, from a full-batch step's presence over q.
     """
-    reference = table(_reference(table))
-    rows = with_presence(reference, table.presence)
-    dimensions = table.encoder.dimensions
+    rows = with_presence(table.reference, table.presence)
 
     def noise(log_presence: float) -> float:
         presence = math.exp(log_presence)
@@ -177,7 +270,7 @@ def choose_presence(
         except ConfigurationError:
             return math.inf
         budget = np.append(change**2, presence**2)
-        found = allocate(rows, budget, dimensions, tolerance=1e-3)
+        found = allocate(rows, budget, table.dimensions, tolerance=1e-3)
         return math.log(found.total_variance)
 
     start = min(start, LARGEST_START) if start > 0 else LARGEST_START

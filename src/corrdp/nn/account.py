@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from corrdp.allocation import allocate
 from corrdp.encoding import Encoder
-from corrdp.erm.account import TOLERANCE, read_budgets, step_problems
+from corrdp.erm.account import read_budgets
 from corrdp.erm.losses import Loss
 from corrdp.erm.published import known_distances
+from corrdp.erm.sampled_account import TOLERANCE, step_problems
 from corrdp.errors import CorrDPError, VerificationError
 from corrdp.nn.network import Network, NetworkLattice
 from corrdp.nn.published import block_noise, published_account, standard_noise

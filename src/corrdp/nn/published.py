@@ -9,23 +9,20 @@ is computed from the sensitivity table's supremum.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corrdp.erm.published import known_distances, least_distances, shortfalls, variance_factors
-from corrdp.neighbours import SENSITIVE
+from corrdp.erm.fixed_noise import FixedNoise, fixed_account, record_noise
+from corrdp.erm.published import variance_factors
 from corrdp.nn.network import Network
 from corrdp.nn.sensitivity import NetworkSensitivity
-from corrdp.privacy.budgets import reserved_mu_squared
 from corrdp.privacy.certificate import ReleaseAccount, SamplerUse
 from corrdp.privacy.declaration import Declaration
-from corrdp.privacy.guarantee import chained
 
-__all__ = ["block_noise", "published_account", "standard_noise"]
+__all__ = ["block_noise", "network_noise", "published_account", "standard_noise"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -46,14 +43,26 @@ def block_noise(network: Network, base: float, distances: Mapping[str, float]) -
     return noise
 
 
-def standard_noise(declaration: Declaration, table: NetworkSensitivity, steps: int) -> float:
-    """σ of a step at which replacing a whole record meets (ε, δ), rounded up (THEORY T4)."""
-    budgets = declaration.budgets()
-    position = next((i for i, b in enumerate(budgets) if b.kind.name == SENSITIVE), None)
-    squared = reserved_mu_squared(declaration.target.epsilon, declaration.target.delta)
-    squared = squared if position is None else budgets[position].mu_squared
-    movement = 2.0 * float(np.linalg.norm(table.presence))
-    return movement * math.sqrt(steps / squared) * (1.0 + 1e-12)
+def standard_noise(
+    declaration: Declaration,
+    table: NetworkSensitivity,
+    steps: int,
+    sample_rate: float | None = None,
+) -> float:
+    """σ of a step at which replacing a whole record meets (ε, δ), rounded up (THEORY T4, T7)."""
+    presence = float(np.linalg.norm(table.presence)) * (1.0 + 1e-12)
+    return record_noise(declaration, declaration.budgets(), presence, steps, sample_rate)
+
+
+def network_noise(table: NetworkSensitivity, radius: float, base: float) -> FixedNoise:
+    """The published noise on a network whose skip weights stay in the ball of ``radius``."""
+    network = table.query.network
+    names = tuple(block.name for block in network.blocks)
+
+    def noise(distances: Mapping[str, float]) -> FloatArray:
+        return block_noise(network, base, distances)
+
+    return FixedNoise(names, table.kinds, table.largest(radius), table.presence, noise)
 
 
 def published_account(
@@ -62,28 +71,12 @@ def published_account(
     radius: float,
     base: float,
     sampler: SamplerUse,
+    sample_rate: float | None = None,
 ) -> ReleaseAccount:
     """What a run of ``sampler.steps`` with the published noise certifies.
 
     Kinds that may lose more than their target are problems. The noise depends on distances; where
     those were released, ``fixed`` takes the least that was fixed before (THEORY T10).
     """
-    supremum = table.largest(radius)
-    known, least = known_distances(declaration), least_distances(declaration)
-
-    def spent(distances: Mapping[str, float]) -> FloatArray:
-        noise = block_noise(table.query.network, base, distances)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(supremum > 0, (supremum / noise) ** 2, 0.0)
-        step = chained(table.kinds, np.sqrt(ratio.sum(axis=1) * (1.0 + 1e-12)))
-        total: FloatArray = sampler.steps * step**2
-        return total
-
-    fixed = spent(least)
-    run = fixed.copy()
-    for position, kind in enumerate(table.kinds):
-        if known.get(kind.name) != least.get(kind.name):
-            run[position] = spent({**least, kind.name: known[kind.name]})[position]
-    account = ReleaseAccount("network-release", run, np.sqrt(fixed), sampler)
-    problems = tuple(shortfalls(declaration, account))
-    return ReleaseAccount("network-release", run, np.sqrt(fixed), sampler, problems)
+    fixed = network_noise(table, radius, base)
+    return fixed_account("network-release", declaration, fixed, sampler, sample_rate)
