@@ -63,7 +63,7 @@ def load(name: str) -> Task:
 
 
 def pooled(schema: Schema, age: np.ndarray) -> Schema:
-    """Ages in years, those with few rows pooled along the order of age."""
+    """Ages in years, those with few rows pooled along the order of age; episodes one by one."""
     edges, rows = [0.0], 0
     for year in range(100):
         rows += int((age == year).sum())
@@ -72,8 +72,14 @@ def pooled(schema: Schema, age: np.ndarray) -> Schema:
             rows = 0
     column = schema.columns["age_years"]
     assert isinstance(column, Numeric)
-    binned = replace(column, bins=(*edges, 100.0), resolution="binned")
-    return Schema({**schema.columns, "age_years": binned}, schema.label, schema.groups)
+    episode = schema.columns["episode_number"]
+    assert isinstance(episode, Numeric)
+    columns = {
+        **schema.columns,
+        "age_years": replace(column, bins=(*edges, 100.0), resolution="binned"),
+        "episode_number": replace(episode, resolution="binned"),
+    }
+    return Schema(columns, schema.label, schema.groups)
 
 
 def measure(task: Task, model: Any) -> dict[str, float]:

@@ -20,12 +20,19 @@ from corrdp.encoding import Encoder
 from corrdp.erm.account import read_budgets
 from corrdp.erm.losses import Loss
 from corrdp.erm.published import known_distances
-from corrdp.erm.sampled_account import TOLERANCE, step_problems
+from corrdp.erm.sampled_account import (
+    TOLERANCE,
+    presence_use,
+    sampled_account,
+    step_problems,
+)
+from corrdp.erm.sampling import SampledBudgets, with_presence
 from corrdp.errors import CorrDPError, VerificationError
 from corrdp.nn.network import Network, NetworkLattice
 from corrdp.nn.published import block_noise, published_account, standard_noise
 from corrdp.nn.query import GradientQuery
 from corrdp.nn.residual import network_loss_from_dict
+from corrdp.nn.sampled import reach_of
 from corrdp.nn.sensitivity import NetworkSensitivity
 from corrdp.nn.trainer import NetworkPlan, NetworkRun, averaged
 from corrdp.privacy.budgets import KindBudget
@@ -71,6 +78,8 @@ class NetworkSetup:
         Largest noise in lattice units that the sampler's slack is reserved for.
     base : float, optional
         σ of the published calibration; None where noise is allocated at every step.
+    sampling : SampledBudgets, optional
+        Set for Poisson-sampled steps.
     """
 
     scale: float
@@ -82,6 +91,7 @@ class NetworkSetup:
     plan: NetworkPlan
     max_scale: float
     base: float | None = None
+    sampling: SampledBudgets | None = None
 
     def table(self, declaration: Declaration) -> NetworkSensitivity:
         """The sensitivity table of all kinds."""
@@ -96,12 +106,17 @@ class NetworkSetup:
 
 
 def largest_noise(
-    table: NetworkSensitivity, budget: FloatArray, steps: int, skip_radius: float
+    table: NetworkSensitivity,
+    step_budget: FloatArray,
+    skip_radius: float,
+    sampling: SampledBudgets | None = None,
 ) -> float:
     """Four times the largest σ that a step needs at the far end of the parameters."""
-    noise = allocate(
-        table.largest(skip_radius), budget / steps, table.query.network.dimensions, tolerance=1e-3
-    )
+    rows = table.largest(skip_radius)
+    if sampling is not None:
+        rows = with_presence(rows, table.presence)
+        step_budget = np.append(sampling.change, sampling.presence**2)
+    noise = allocate(rows, step_budget, table.query.network.dimensions, tolerance=1e-3)
     return 4.0 * float(noise.sigma.max())
 
 
@@ -132,6 +147,7 @@ def budget_entry(setup: NetworkSetup, budgets: Sequence[KindBudget]) -> dict[str
         "plan": asdict(setup.plan),
         "max_scale": setup.max_scale,
         "base": setup.base,
+        "sampling": None if setup.sampling is None else asdict(setup.sampling),
         "kinds": [
             {
                 "name": budget.kind.name,
@@ -167,6 +183,7 @@ def read_setup(entry: Mapping[str, Any]) -> NetworkSetup:
             NetworkPlan(**entry["plan"]),
             decode_number(entry["max_scale"]),
             None if entry["base"] is None else decode_number(entry["base"]),
+            None if entry["sampling"] is None else SampledBudgets(**entry["sampling"]),
         )
     except (KeyError, TypeError, CorrDPError) as error:
         raise VerificationError(f"the training entry is damaged: {error}") from None
@@ -206,7 +223,13 @@ def _account(
     problems = _model_problems(setup, network, iterates, sigma, decode_array(after["coefficients"]))
     if setup.base is not None:
         return _published(declaration, setup, setup.base, table, sigma, problems)
-    use = step_use(table, iterates, sigma)
+    use, sampler = step_use(table, iterates, sigma), setup.sampler(network.dimension)
+    if setup.sampling is not None:
+        reach = reach_of(table, setup.plan.skip_radius)
+        present = presence_use(table.presence, sigma)
+        return sampled_account(
+            "network-release", declaration, setup.sampling, sampler, reach, use, present, problems
+        )
     budget, fixed, found = read_budgets(before, declaration, steps)
     problems += [*found, *step_problems(declaration.kinds, use, budget / steps)]
     # where a step used more than its budget the larger of the two is printed, marked as not held
@@ -216,7 +239,6 @@ def _account(
     fixed = np.where(exceeded, np.maximum(fixed, spent), fixed)
     high = table.supremum(setup.plan.skip_radius)
     mus = guaranteed_mu(declaration.kinds, fixed, table.infimum, high)
-    sampler = setup.sampler(network.dimension)
     return ReleaseAccount("network-release", run, mus, sampler, tuple(problems))
 
 
@@ -236,11 +258,12 @@ def _published(
     if not np.allclose(ratio, 1.0, rtol=TOLERANCE, atol=0.0):
         problems = [*problems, "the noise is not that of the published calibration"]
         base *= min(1.0, float(ratio.min()))
-    if not base >= standard_noise(declaration, table, setup.plan.steps) * (1.0 - 1e-6):
+    rate = None if setup.sampling is None else setup.sampling.rate
+    if not base >= standard_noise(declaration, table, setup.plan.steps, rate) * (1.0 - 1e-6):
         problems = [*problems, "the noise is less than the published calibration's standard noise"]
     sampler = setup.sampler(network.dimension)
     radius = setup.plan.skip_radius
-    account = published_account(declaration, table, radius, base, sampler)
+    account = published_account(declaration, table, radius, base, sampler, rate)
     return replace(account, problems=(*problems, *account.problems))
 
 

@@ -27,6 +27,7 @@ from corrdp.linear_model import (
 )
 from corrdp.neighbours import Adjacency
 from corrdp.nn.activations import ActivationName
+from corrdp.nn.cells import inputs_of
 from corrdp.nn.checkpoint import Checkpoint
 from corrdp.nn.fit import NetworkRecipe, fit_network, warn_if_drowned
 from corrdp.nn.gradients import Inputs, scores
@@ -247,7 +248,7 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
         weights = self._class_weights(schema)
         clips = (1e9,) * len(default_clips(network))
         query = GradientQuery(network, self._exact_loss(schema), weights, clips)
-        inputs = Inputs.of(network.encoder.transform(records), network)
+        inputs, label = inputs_of(network.encoder, network, records, label)
         self.n_iter_ = PLAIN_STEPS if self.steps is None else self.steps
         start = network.initial(source.child("start"))
         self.theta_ = minimise_network(query, inputs, label, start, steps=self.n_iter_)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -22,6 +23,13 @@ from corrdp.encoding import Encoder
 from corrdp.erm.fit import TrainingData
 from corrdp.erm.losses import Loss, Squared
 from corrdp.erm.published import Calibration, known_distances
+from corrdp.erm.sampling import (
+    SampledBudgets,
+    Solver,
+    check_sampled_slack,
+    check_solver,
+    checked_rate,
+)
 from corrdp.errors import ConfigurationError, UtilityWarning
 from corrdp.nn.account import (
     NetworkSetup,
@@ -29,17 +37,23 @@ from corrdp.nn.account import (
     largest_noise,
     release_entry,
 )
+from corrdp.nn.cells import inputs_of
 from corrdp.nn.checkpoint import Checkpoint, Latest
-from corrdp.nn.gradients import Inputs
 from corrdp.nn.network import Network, NetworkLattice
 from corrdp.nn.published import block_noise, standard_noise
 from corrdp.nn.query import GradientQuery
+from corrdp.nn.sampled import (
+    plan_published_sampling,
+    plan_sampling,
+    sampled_steps,
+    step_table,
+)
 from corrdp.nn.sensitivity import NetworkSensitivity
 from corrdp.nn.trainer import NetworkPlan, Progress, averaged, train_network
 from corrdp.noise import NoiseSource
 from corrdp.privacy.budget import Charge, PrivacyBudget
 from corrdp.privacy.budgets import KindBudget, sampler_refusal
-from corrdp.privacy.certificate import SamplerUse, certified_loss
+from corrdp.privacy.certificate import SamplerUse, certified_loss, subsampled_loss
 from corrdp.privacy.declaration import Declaration
 from corrdp.privacy.estimate import (
     check_affordable,
@@ -105,6 +119,10 @@ class NetworkRecipe:
         What the user fixed of the plan.
     calibration : {"optimal", "published"}
         Allocate noise at every step, or fix it by THEORY T8's rule.
+    solver : {"gradient", "sgd"}
+        Full batches, or Poisson-sampled ones (THEORY T7).
+    sample_rate : float, optional
+        Probability that a record joins a step, only with ``solver="sgd"``.
     """
 
     shape: Network
@@ -114,12 +132,15 @@ class NetworkRecipe:
     steps: int | None = None
     learning_rate: float | None = None
     calibration: Calibration = "optimal"
+    solver: Solver = "gradient"
+    sample_rate: float | None = None
 
     def __post_init__(self) -> None:
         if self.calibration not in ("optimal", "published"):
             raise ConfigurationError(
                 f"calibration={self.calibration!r} is unknown; use 'optimal' or 'published'"
             )
+        check_solver(self.solver, self.sample_rate)
 
     def prepare(self, declaration: Declaration) -> NetworkTask:
         """Fix everything that the guarantee rests on, from public numbers alone.
@@ -146,13 +167,15 @@ class NetworkRecipe:
         table = NetworkSensitivity(query, declaration.kinds, rows)
         budgets = declaration.budgets()
         budget = np.array([one.mu_squared for one in budgets])
+        if self.solver == "sgd":
+            # the number of steps enters the accountant, so it must not follow a released distance
+            budget = np.array([one.fixed for one in budgets])
         plan = self._plan(table, budget, declaration.n)
-        if self.calibration == "published":
-            base = standard_noise(declaration, table, plan.steps)
-            limit = 1.01 * base / lattice.spacing
+        base, sampling = self._noise(declaration, table, budgets, plan)
+        if base is None:
+            limit = largest_noise(table, budget / plan.steps, plan.skip_radius, sampling)
         else:
-            base = None
-            limit = largest_noise(table, budget, plan.steps, plan.skip_radius) / lattice.spacing
+            limit = 1.01 * base
         setup = NetworkSetup(
             scale,
             network.to_dict(),
@@ -161,22 +184,47 @@ class NetworkRecipe:
             query.clips,
             lattice,
             plan,
-            limit,
+            limit / lattice.spacing,
             base,
+            sampling,
         )
         return NetworkTask(declaration, budgets, setup, table)
 
+    def _noise(
+        self,
+        declaration: Declaration,
+        table: NetworkSensitivity,
+        budgets: Sequence[KindBudget],
+        plan: NetworkPlan,
+    ) -> tuple[float | None, SampledBudgets | None]:
+        """σ of the published calibration, and what sampled steps fix beforehand."""
+        radius, steps = plan.skip_radius, plan.steps
+        if self.solver == "gradient":
+            published = self.calibration == "published"
+            return (standard_noise(declaration, table, steps) if published else None), None
+        if self.calibration == "published":
+            return plan_published_sampling(declaration, table, radius, steps, self.sample_rate)
+        step = step_table(table, radius)
+        return None, plan_sampling(declaration, budgets, step, steps, self.sample_rate)
+
     def _plan(self, table: NetworkSensitivity, budget: FloatArray, records: int) -> NetworkPlan:
-        """Steps grow as the inverse of one step's noise; the rate keeps η·B² fixed."""
+        """Steps grow as the inverse of one step's noise; the rate keeps η·B² fixed.
+
+        Where a sample rate of the user's asks for more steps, they are smaller ones.
+        """
         network = table.query.network
         steps = self.steps
         if steps is None:
             relative = relative_noise(table, budget, records)
             steps = int(np.clip(round(REACH / max(relative, 1e-12)), STEPS_MIN, STEPS_MAX))
+        usual = steps
+        if self.steps is None and self.sample_rate is not None and self.calibration == "optimal":
+            sample_rate = checked_rate(self.sample_rate, 1.0)
+            steps = sampled_steps(step_table(table, SKIP_RADIUS), budget, sample_rate, usual)
         rate = self.learning_rate
         if rate is None:
             product = RATE_SQUARED if isinstance(self.loss, Squared) else RATE_LOGISTIC
-            rate = product / network.output_norm**2
+            rate = product / network.output_norm**2 * (usual / steps)
         return NetworkPlan(steps, float(rate), SKIP_RADIUS, (4 * steps) // 5)
 
 
@@ -205,6 +253,9 @@ def warn_if_drowned(task: NetworkTask) -> None:
 def _slack_problem(task: NetworkTask) -> str:
     """Why the sampler would use more than the reserve (THEORY T14), or an empty text."""
     samplers = [task.setup.sampler(task.table.query.network.dimension)]
+    mend = "allow more, or take fewer steps or units"
+    if task.setup.sampling is not None:
+        return _sampled_slack_problem(task, task.setup.sampling, samplers[0], mend)
     estimate = task.declaration.estimate
     if estimate is not None:
         samplers.append(SamplerUse(estimate.draws, estimate.largest_sigma, steps=1))
@@ -215,7 +266,24 @@ def _slack_problem(task: NetworkTask) -> str:
         if estimate is not None:
             mus.append(math.sqrt(estimate.mu_squared[budget.kind.name]))
         if not certified_loss(mus, samplers, budget.delta) <= budget.epsilon:
-            mend = "allow more, or take fewer steps or units"
+            return str(sampler_refusal(budget.kind.name, budget.epsilon, mend))
+    return ""
+
+
+def _sampled_slack_problem(
+    task: NetworkTask, sampling: SampledBudgets, sampler: SamplerUse, mend: str
+) -> str:
+    """The same for sampled steps; published noise is certified with whatever slack it has."""
+    declaration, budgets = task.declaration, task.budgets
+    if task.setup.base is None:
+        try:
+            check_sampled_slack(declaration, budgets, sampling, sampler, mend)
+        except ConfigurationError as error:
+            return str(error)
+        return ""
+    use = sampling.use(sampler.steps, declaration.target.records_per_person)
+    for budget in budgets:
+        if math.isinf(subsampled_loss(use, 2.0 * use.presence, sampler, budget.delta)):
             return str(sampler_refusal(budget.kind.name, budget.epsilon, mend))
     return ""
 
@@ -249,17 +317,21 @@ def fit_network(
         task = _resumed(declaration, recipe, ledger)
     state = Latest(checkpoint, ledger)
     table, plan = task.table, task.setup.plan
-    inputs = Inputs.of(task.encoder.transform(data.records), table.query.network)
+    inputs, label = inputs_of(task.encoder, table.query.network, data.records, data.scaled)
+    sampling = task.setup.sampling
     step_budget = np.array([one.mu_squared for one in task.budgets]) / plan.steps
+    if sampling is not None:
+        step_budget = np.array(sampling.change)
     try:
         run = train_network(
             inputs,
-            data.scaled,
+            label,
             table,
             step_budget,
             plan,
             noise,
             task.setup.max_scale,
+            sampling=sampling,
             fixed_noise=task.fixed_noise,
             start=run,
             progress=progress,
@@ -325,4 +397,7 @@ def _charge(task: NetworkTask, *, adaptive: bool) -> Charge:
             "meet its target; use calibration='optimal'"
         )
     charge = Charge.of("fit", target, task.budgets)
+    if task.setup.sampling is not None:
+        # certified at one (ε, δ) by T7: no μ that could be added to others
+        charge = replace(charge, mu_squared={})
     return replace(charge, distances={}, mu_squared={}, adaptive=True) if adaptive else charge

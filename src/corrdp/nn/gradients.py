@@ -76,28 +76,50 @@ class PathInputs:
 
 @dataclass(frozen=True, repr=False)
 class Chunk:
-    """Consecutive records, split by path."""
+    """Consecutive records, split by path; ``counts`` says how often each occurs, None: once."""
 
     place: slice
     hidden: PathInputs
     skip: PathInputs
+    counts: FloatArray | None = None
+
+    def repeated(self, residual: FloatArray) -> FloatArray:
+        """Rounded residuals, on which every sum depends linearly, times the counts."""
+        return residual if self.counts is None else residual * self.counts[:, None]
 
 
 @dataclass(frozen=True, repr=False)
 class Inputs:
-    """Encoded records in chunks whose bounds depend on positions alone."""
+    """Encoded records in chunks whose bounds depend on positions alone.
+
+    ``size`` is the number of records n, repeated ones counted as often as they occur.
+    """
 
     size: int
     chunks: tuple[Chunk, ...]
 
     @classmethod
-    def of(cls, design: Design, network: Network, chunk: int = CHUNK) -> Inputs:
-        """Split a design that the network's encoder made."""
+    def of(
+        cls,
+        design: Design,
+        network: Network,
+        chunk: int = CHUNK,
+        counts: FloatArray | None = None,
+    ) -> Inputs:
+        """Split a design that the network's encoder made; ``counts``: how often a row occurs."""
         hidden = PathInputs.of(design, network.hidden_columns)
         skip = PathInputs.of(design, network.skip_columns)
         bounds = [(i, min(i + chunk, design.size)) for i in range(0, design.size, chunk)]
-        chunks = tuple(Chunk(slice(*b), hidden.rows(*b), skip.rows(*b)) for b in bounds)
-        return cls(design.size, chunks)
+        chunks = tuple(
+            Chunk(
+                slice(*b),
+                hidden.rows(*b),
+                skip.rows(*b),
+                None if counts is None else counts[slice(*b)],
+            )
+            for b in bounds
+        )
+        return cls(design.size if counts is None else round(counts.sum()), chunks)
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,7 +195,7 @@ def _outer(
 ) -> None:
     """Skip slices, and trained output weights with their inputs clipped."""
     network = query.network
-    rounded = query.round_residual(residual)
+    rounded = inputs.repeated(query.round_residual(residual))
     inputs.skip.add_sum(total.skip, rounded)
     if network.output_weights == "trained":
         norm = np.sqrt(np.einsum("ij,ij->i", last, last))
@@ -202,7 +224,7 @@ def _one_hidden_layer(
         signal = sum(g * residual[:, c, None] for c, g in enumerate(gradients))
         norm = np.sqrt(np.einsum("ij,ij->i", signal, signal))
     factor = query.clips[0] / np.maximum(norm, query.clips[0])
-    scaled = query.round_residual(residual * factor[:, None])
+    scaled = inputs.repeated(query.round_residual(residual * factor[:, None]))
     signal = gradients[0]
     signal *= scaled[:, :1]
     for c in range(1, network.outputs):
@@ -220,7 +242,7 @@ def _deep(
 ) -> None:
     """Every layer of a deeper net: clipped score gradients times the rounded residual."""
     network = query.network
-    rounded = query.round_residual(residual.copy())
+    rounded = inputs.repeated(query.round_residual(residual.copy()))
     slope = network.nonlinearity.slope
     deeper, sums = weights.deeper, total.deeper
     gradients = [slope(layers[-1]) * column for column in weights.output.T]

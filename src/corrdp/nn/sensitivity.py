@@ -179,6 +179,18 @@ class NetworkSensitivity:
         return presence
 
     @property
+    def least_presence(self) -> FloatArray:
+        """:attr:`presence` in the units of :attr:`infimum`, where it is least.
+
+        Presence is the same at all parameters; B(θ), the unit of hidden slices there, is largest
+        at the edge of the output weights' ball.
+        """
+        presence = self.presence
+        if self._relative:
+            presence[: len(self.hidden.radius)] = self.records_per_person * self.hidden.radius
+        return presence
+
+    @property
     def _relative(self) -> bool:
         network = self.query.network
         return network.depth == 1 and network.output_weights == "trained"
