@@ -34,12 +34,14 @@ def reach_by_formula(low, high, k, size, sigma, alpha):
     """t of the module's docstring for two totals at the worst ends, plus rounding."""
     w = size * (k - size) / k
     v = (1 / low[0] + 1 / low[1]) / 4
-    s2 = sigma**2 * w * (1 / low[0] ** 2 + 1 / low[1] ** 2)
-    least = sigma**2 * w * (1 / high[0] ** 2 + 1 / high[1] ** 2)
-    chernoff = math.sqrt(2 * math.log(1 / alpha) * (s2 + v))
-    rest = alpha - 0.5 * stats.norm.pdf(1) * v / least
-    prevails = math.sqrt(s2) * stats.norm.isf(rest) if rest > 0 else math.inf
-    return min(chernoff, prevails) + w * (1 / low[0] + 1 / low[1])
+    most = sigma * math.sqrt(w * (1 / low[0] ** 2 + 1 / low[1] ** 2))
+    least = sigma * math.sqrt(w * (1 / high[0] ** 2 + 1 / high[1] ** 2))
+    best = math.sqrt(2 * math.log(1 / alpha) * (most**2 + v))
+    for y in np.linspace(-2, stats.norm.isf(alpha), 16):
+        h = stats.norm.pdf(y) / stats.norm.sf(y)
+        factor = y + math.log(stats.norm.sf(y) / alpha) / h
+        best = min(best, max(factor * most, factor * least) + h * v / (2 * least))
+    return best + w * (1 / low[0] + 1 / low[1])
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -97,12 +99,64 @@ def test_a_reach_ten_per_cent_too_small_is_caught():
     assert tail(60, 60, 0.5, 0.5, 400.0, 1.0, 0.9 * ideal) > 0.05
 
 
-def test_total_interval_has_the_stated_level_and_allows_for_rounding():
-    table = NoisyTable(np.array([[1000, 3]]), np.ones((1, 2, 2), int), 10.0, 1.0)
+@pytest.mark.parametrize("sigma", [6.0, 9.0, 14.0])
+def test_a_reach_without_the_sampling_error_is_caught(sigma):
+    """Sampling and noise alike: the reach is nearly what the sum of variances would give."""
+    n = np.array([200.0, 200.0])
+    table = NoisyTable(np.ones((1, 2), int), np.ones((1, 2, 4), int), 1.0, sigma)
+    ideal = noisy._reach(n, n, 0, table, 0.05)[1, 1] - (1 / 200 + 1 / 200)
+    noise = sigma * math.sqrt(2) / 200
+    assert 0.03 < tail(200, 200, 0.5, 0.5, sigma, 1.0, ideal) <= 0.05
+    assert tail(200, 200, 0.5, 0.5, sigma, 1.0, stats.norm.isf(0.05) * noise) > 0.055
+    together = stats.norm.isf(0.05) * math.sqrt(noise**2 + 0.25 * 2 / 200)
+    assert together <= ideal < 1.12 * together
+
+
+def test_totals_weigh_both_releases_and_the_number_of_records():
+    cells = np.array([[[600, 410], [2, 1], [480, 520]]])
+    table = NoisyTable(np.array([[1000, 3, 990]]), cells, 10.0, 20.0)
     low, high = total_interval(table, 0.01)
-    assert high[0, 0] - 1000 == pytest.approx(10 * stats.norm.isf(0.01) + 0.5, rel=1e-6)
-    assert low[0, 1] == 0.0  # never negative
-    assert stats.norm.sf((high[0, 0] - 0.5 - 1000) / 10) <= 0.01
+    z, weight = stats.norm.isf(0.01), 800 / 900  # of the noisy totals: 2·20² against 10²
+    rounding = 0.5 * weight + 1.0 * (1 - weight)
+    middle = weight * np.array([1000, 3, 990]) + (1 - weight) * np.array([1010, 3, 1000])
+    reach = z * math.sqrt(weight * 100) + rounding
+    assert high[0] == pytest.approx(middle + reach, rel=1e-6)
+    assert low[0] == pytest.approx(np.maximum(middle - reach, 0.0), rel=1e-6)  # never negative
+    low, high = total_interval(table, 0.01, 2010)
+    reach = z * math.sqrt(weight * 100 * 2 / 3) + 2 * 2 / 3 * rounding
+    assert high[0] == pytest.approx(middle - (middle.sum() - 2010) / 3 + reach, rel=1e-6)
+    assert (high - low)[0, 0] == pytest.approx(2 * reach, rel=1e-6)
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize(("total_sigma", "cell_sigma"), [(12.0, 17.0), (30.0, 10.0), (0.8, 0.7)])
+def test_ends_of_totals_fail_as_often_as_stated(known, total_sigma, cell_sigma):
+    rng, level, draws = np.random.default_rng(5), 0.1, 3000
+    counts = rng.integers(80, 400, (1, 3, 2))
+    true, failed, narrow = counts.sum(axis=2), 0, 0
+    for seed in range(draws):
+        table = released(counts, total_sigma, cell_sigma, seed)
+        low, high = total_interval(table, level, int(true.sum()) if known else None)
+        failed += int((true > high)[0, 1])
+        middle, reach = (low + high) / 2, 0.9 * (high - low) / 2
+        narrow += int((true > middle + reach)[0, 1])
+    noise = 3 * math.sqrt(level * (1 - level) / draws)
+    assert failed / draws <= level + noise
+    if total_sigma > 1:  # else rounding prevails
+        assert failed / draws >= 0.55 * level
+        assert narrow > failed
+
+
+def test_knowing_the_records_narrows_and_a_wrong_number_shows():
+    counts = np.array([[[700, 300], [300, 700]]])
+    table = released(counts, 40.0, 40.0, 3)
+    free, known = upper_limit(table, 0.05).value, upper_limit(table, 0.05, 2000).value
+    assert 0.4 < known < free
+    assert split_limit(table, 0.05, 2000).value < split_limit(table, 0.05).value
+    assert lower_limit(table, 0.05, 2000) >= lower_limit(table, 0.05)
+    _, high = total_interval(table, 0.001, 2000)
+    _, wrong = total_interval(table, 0.001, 1000)
+    assert (high >= 1000).all() and (wrong < 1000).all()
 
 
 @pytest.mark.parametrize("seed", range(8))

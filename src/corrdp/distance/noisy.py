@@ -10,23 +10,33 @@ which for N = N_a is N_a(E) plus Gaussian noise of variance σ²·w, w = |E||E�
 *One statement per triple.* Given N_a and N_b, the error of Y_a/N_a − Y_b/N_b as an estimate of
 p_a(E) − p_b(E) is X + G. X, the sampling error, is a sum of independent centred terms with ranges
 1/N_a and 1/N_b: sub-Gaussian with v = ¼(1/N_a + 1/N_b), which also bounds its variance. G is
-Gaussian with variance s² = σ²·w·(1/N_a² + 1/N_b²). At level α the error exceeds −t only, where t
-is the smaller of
+Gaussian with variance s² = σ²·w·(1/N_a² + 1/N_b²). The error is below −t with probability at most
+α if t is one of
 
-    √(2 ln(1/α)(s² + v))                        (Chernoff: X + G is sub-Gaussian),
-    s·z(α − ½φ(1)·v/s²), Φ(−z(α)) = α           (noise prevails),
+    √(2 ln(1/α)(s² + v))                                 (Chernoff: X + G is sub-Gaussian),
+    s·(y + (ln Φ(−y) − ln α)/h) + h·v/(2s), any real y, h = φ(y)/Φ(−y),
 
-the second because P(X + G < −t) = E f(X), f(x) = Φ((−t − x)/s), and by Taylor's theorem with
-E X = 0, E f(X) ≤ f(0) + ½ sup f″ · Var X, sup f″ = φ(1)/s². Which of the two is used depends on
-totals and noise levels only. So p_a(E) − p_b(E) ≤ Y_a(N_a)/N_a − Y_b(N_b)/N_b + t.
+the second because P(X + G < −t) = E Φ(−(t + X)/s) and ln Φ is concave, hence below its tangent at
+−y: Φ(−(t + x)/s) ≤ Φ(−y)·exp(−h((t + x)/s − y)), and E exp(−hX/s) ≤ exp(h²v/(2s²)). Without
+sampling error y = z(α), Φ(−z(α)) = α, gives t = s·z(α), which is exact; the best y falls as v
+grows. With t(N_a, N_b) the least over a few y, p_a(E) − p_b(E) ≤ Y_a(N_a)/N_a − Y_b(N_b)/N_b + t.
 
-*Unknown totals.* N_a lies in [N_L, N_U] except with the level β at each end. The bound is monotone
-in 1/N_a and 1/N_b apart from t, for which the worst ends are taken, so four corners suffice.
+*Unknown totals.* The noisy total has variance τ², the sum of the noisy cells kσ², and the R totals
+of a table add up to n, which is public. Weighing the two by their precision and spreading what is
+missing to n evenly over the rows leaves a Gaussian error of variance
+
+    τ²·kσ²/(τ² + kσ²)·(1 − 1/R)
+
+(without the last factor where n is not passed). So N_a lies in [N_L, N_U] except with the level β
+at each end. The bound is monotone in 1/N_a and 1/N_b apart from t, for which the worst ends are
+taken for every y, so four corners suffice. This needs no independence of totals and cells: a bound
+that fails means that a total is outside its interval, or the error below −t at the true totals.
 α + 4β = γ, and the argument of `corrdp.distance.bounds` (one fixed triple) lets the maximum over
 all triples cover d. For E of a given size the best set is found by sorting: any number of cells.
 
 Noise is rounded to whole counts. A rounding error is at most ½ in a total and ½ in a cell, hence
-at most w in Y; both are added. `corrdp.distance.noisy_split` has the form with one limit per row.
+at most w in Y; both are added, weighed and spread like the noise itself.
+`corrdp.distance.noisy_split` has the form with one limit per row.
 """
 
 from __future__ import annotations
@@ -49,7 +59,8 @@ __all__ = ["NoisyTable", "lower_limit", "total_interval", "unseen_level", "upper
 Floats: TypeAlias = NDArray[np.float64]
 
 _TOTAL_SHARE = 0.02  # of γ for each of the four ends of totals
-_HALF_CURVATURE = 0.1210  # ½φ(1) = .12098…, rounded up
+_LEAST_TANGENT = -2.0  # below, Chernoff's bound is as good
+_TANGENTS = 16
 _ROUNDING = 1e-9
 
 
@@ -103,10 +114,11 @@ class NoisyTable:
         return cls(totals, cells, float(plain["total_sigma"]), float(plain["cell_sigma"]))
 
 
-def upper_limit(table: NoisyTable, gamma: float) -> Pair:
+def upper_limit(table: NoisyTable, gamma: float, records: int | None = None) -> Pair:
     """Upper confidence limit of d, below d with probability at most γ (records and noise).
 
-    1 where a level's total may be zero. Proof in the module's docstring.
+    1 where a level's total may be zero; `records` is the n that the table's rows add up to, if it
+    is public. Proof in the module's docstring.
 
     Raises
     ------
@@ -114,7 +126,7 @@ def upper_limit(table: NoisyTable, gamma: float) -> Pair:
         γ outside (0, 1).
     """
     alpha = checked_gamma(gamma) * (1 - 4 * _TOTAL_SHARE)
-    low, high = total_interval(table, _TOTAL_SHARE * gamma)
+    low, high = total_interval(table, _TOTAL_SHARE * gamma, records)
     best = Pair(-math.inf, (0, 1))
     for h, cells in enumerate(table.cells):
         unseen = unseen_level(low[h])
@@ -127,7 +139,7 @@ def upper_limit(table: NoisyTable, gamma: float) -> Pair:
     return Pair(min(1.0, max(0.0, best.value + _ROUNDING)), best.rows)
 
 
-def lower_limit(table: NoisyTable, gamma: float) -> float:
+def lower_limit(table: NoisyTable, gamma: float, records: int | None = None) -> float:
     """Lower confidence limit of d, above d with probability at most γ (records and noise).
 
     No triple may overshoot: half of γ is shared by all triples, half by all ends of totals.
@@ -136,7 +148,7 @@ def lower_limit(table: NoisyTable, gamma: float) -> float:
     checked_gamma(gamma)
     strata, levels, k = table.cells.shape
     log_level = -math.log(strata * levels * (levels - 1) * 2 / gamma) - k * math.log(2)
-    low, high = total_interval(table, gamma / (4 * strata * levels))
+    low, high = total_interval(table, gamma / (4 * strata * levels), records)
     best = 0.0
     for h, cells in enumerate(table.cells):
         seen = low[h] >= 1
@@ -149,10 +161,25 @@ def lower_limit(table: NoisyTable, gamma: float) -> float:
     return best
 
 
-def total_interval(table: NoisyTable, level: float) -> tuple[Floats, Floats]:
-    """[N_L, N_U] of every row total; each end fails with probability at most `level`."""
-    reach = -float(special.ndtri(level)) * table.total_sigma * (1 + _ROUNDING) + 0.5
-    return np.maximum(table.totals - reach, 0.0), np.maximum(table.totals + reach, 0.0)
+def total_interval(
+    table: NoisyTable, level: float, records: int | None = None
+) -> tuple[Floats, Floats]:
+    """[N_L, N_U] of every row total; each end fails with probability at most `level`.
+
+    From the noisy totals, the sums of the noisy cells, and n where it is given.
+    """
+    strata, levels, k = table.cells.shape
+    total_variance, sum_variance = table.total_sigma**2, k * table.cell_sigma**2
+    weight = sum_variance / (total_variance + sum_variance)
+    middle = weight * table.totals + (1 - weight) * table.cells.sum(axis=2)
+    sigma = math.sqrt(weight * total_variance)
+    rounding = 0.5 * (weight + (1 - weight) * k)
+    if records is not None:
+        others = 1 - 1 / (strata * levels)
+        middle = middle - (middle.mean() - records / (strata * levels))
+        sigma, rounding = sigma * math.sqrt(others), 2 * others * rounding
+    reach = -float(special.ndtri(level)) * sigma * (1 + _ROUNDING) + rounding
+    return np.maximum(middle - reach, 0.0), np.maximum(middle + reach, 0.0)
 
 
 def unseen_level(low: Floats) -> Pair | None:
@@ -179,15 +206,20 @@ def _chernoff(low: Floats, a: int, table: NoisyTable, log_level: float) -> Float
 
 
 def _reach(low: Floats, high: Floats, a: int, table: NoisyTable, alpha: float) -> Floats:
-    """t plus rounding, the smaller of the two forms, at the worst totals of the intervals."""
+    """t plus rounding, the least of its forms, each at the worst totals of the intervals."""
     _, spread = _size_and_spread(table.cells.shape[2])
     inverse = (1 / low[a] + 1 / low)[:, None]
-    noise = table.cell_sigma**2 * spread * (1 / low[a] ** 2 + 1 / low**2)[:, None]
-    least_noise = table.cell_sigma**2 * spread * (1 / high[a] ** 2 + 1 / high**2)[:, None]
-    rest = alpha - _HALF_CURVATURE * (inverse / 4) / least_noise
-    z = -special.ndtri(np.maximum(rest, np.finfo(np.float64).tiny))
-    prevails = np.where(rest > 0, z * np.sqrt(noise), np.inf) + spread * inverse
-    reach: Floats = np.minimum(prevails, _chernoff(low, a, table, math.log(alpha)))
+    most, least = (
+        table.cell_sigma * np.sqrt(spread * (1 / n[a] ** 2 + 1 / n**2)[:, None])
+        for n in (low, high)
+    )
+    reach = _chernoff(low, a, table, math.log(alpha))
+    for y in np.linspace(_LEAST_TANGENT, -special.ndtri(alpha), _TANGENTS):
+        log_tail = float(special.log_ndtr(-y))
+        hazard = math.exp(-(y**2) / 2 - 0.5 * math.log(2 * math.pi) - log_tail)
+        of_noise = y + (log_tail - math.log(alpha)) / hazard
+        tangent = of_noise * (most if of_noise > 0 else least) + hazard * inverse / (8 * least)
+        reach = np.minimum(reach, tangent + spread * inverse)
     return reach
 
 

@@ -48,8 +48,10 @@ _TOTAL_SHARE = 0.05  # of γ for each of the four ends of totals; 2·0.4 + 4·0.
 _ROUNDING = 1e-9
 
 
-def split_limit(table: NoisyTable, gamma: float) -> Pair:
+def split_limit(table: NoisyTable, gamma: float, records: int | None = None) -> Pair:
     """Upper confidence limit of d, below d with probability at most γ (records and noise).
+
+    `records` as in `corrdp.distance.noisy.upper_limit`.
 
     Raises
     ------
@@ -62,7 +64,7 @@ def split_limit(table: NoisyTable, gamma: float) -> Pair:
             f"the split form goes over all sets of at most {MAX_ENUMERATED_CELLS} cells and the "
             f"table has {table.cells.shape[2]}; use form='pair'"
         )
-    low, high = total_interval(table, _TOTAL_SHARE * gamma)
+    low, high = total_interval(table, _TOTAL_SHARE * gamma, records)
     best = Pair(-math.inf, (0, 1))
     for h, cells in enumerate(table.cells):
         pair = unseen_level(low[h])

@@ -229,14 +229,14 @@ def _distance(plan: EstimatePlan, planned: PlannedTable, table: NoisyTable) -> D
     if table.cells.shape != spec.shape or not same_noise:
         raise ConfigurationError(f"table {spec.name!r} is not the one that was planned")
     limit = split_limit if plan.settings.form == "split" else noisy.upper_limit
-    high, rows = limit(table, planned.gamma)
+    high, rows = limit(table, planned.gamma, plan.records)
     names = level_names(spec.levels, plan.schema)
     grid = planned.grid
     return Distance(
         value=grid[bisect.bisect_left(grid, high)],
         source="private",
         method=plan.settings.form,
-        low=min(high, noisy.lower_limit(table, planned.gamma)),
+        low=min(high, noisy.lower_limit(table, planned.gamma, plan.records)),
         high=high,
         pair=(names[rows[0]], names[rows[1]]),
         rarest_count=int(table.totals.min()),
