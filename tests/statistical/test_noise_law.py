@@ -233,3 +233,25 @@ def test_low_bits_of_float_noise_tell_the_value_and_lattice_noise_does_not() -> 
     assert all((cells == np.rint(cells)).all() for cells in released)
     window = [set(cells[np.abs(cells) < 160].tolist()) for cells in released]
     assert window[0] == window[1] == set(np.arange(-159.0, 160.0).tolist())
+
+
+def off_the_noise_lattice(outputs: np.ndarray, value: float, scale: float) -> np.ndarray:
+    """Which outputs minus ``value`` are not exactly scale·log of a multiple of 2^-52."""
+    noise = np.abs(outputs - value)
+    uniform = np.rint(np.exp(-noise / scale) * 2.0**52).clip(1) * 2.0**-52
+    return -scale * np.log(uniform) != noise
+
+
+def test_a_guess_at_the_value_is_confirmed_by_float_noise_and_not_by_lattice_noise() -> None:
+    """The guess 1: only the last rounding of value + noise takes its own outputs off."""
+    source, scale = noise_source(22), 10.0
+    centred = np.floor(source.uniform(DRAWS) * 2.0**53) * 2.0**-53 - 0.5
+    noise = -np.sign(centred) * scale * np.log(1.0 - 2.0 * np.abs(centred))
+    naive = [off_the_noise_lattice(value + noise, 1.0, scale).mean() for value in (1.0, 0.0)]
+    assert naive == pytest.approx([0.09, 0.81], abs=0.01)
+    # both values give the same outputs, so whatever is off for one is off for the other
+    cells = [source.discrete_laplace([Fraction(160)] * 20_000) + 16 * v for v in (1, 0)]
+    seen = [set(found[np.abs(found) < 320].tolist()) for found in cells]
+    assert seen[0] == seen[1] == set(range(-319, 320))
+    ours = [off_the_noise_lattice(found / 16, 1.0, scale).mean() for found in cells]
+    assert ours[0] == pytest.approx(ours[1], abs=0.02)
