@@ -48,13 +48,17 @@ def network_attacks(
     Raises
     ------
     ConfigurationError
-        If the certificate has no network with optimal calibration.
+        If the certificate has no full-batch network with optimal calibration.
     """
     ledger = certificate.ledger
     entries, releases = ledger.of_type("network-budget"), ledger.of_type("network-release")
     setup = read_setup(entries[0]) if entries else None
-    if setup is None or not releases or setup.base is not None:
-        raise ConfigurationError("the certificate holds no network with optimal calibration")
+    plain = setup is not None and setup.base is None and setup.sampling is None
+    if setup is None or not releases or not plain:
+        raise ConfigurationError(
+            "the certificate holds no full-batch run of a network with optimal calibration; audit "
+            "this one with corrdp.audit.audit(fit, pairs, claims)"
+        )
     declaration = declaration_of(ledger)
     table = setup.table(declaration)
     budget = np.array([one.mu_squared for one in declaration.budgets()]) / setup.plan.steps

@@ -20,7 +20,13 @@ from corrdp.erm.losses import Logistic, Loss
 from corrdp.erm.sensitivity import SensitivityTable
 from corrdp.errors import ConfigurationError
 
-__all__ = ["TrainingPlan", "default_plan", "single_step_noise"]
+__all__ = [
+    "TrainingPlan",
+    "checked_number",
+    "checked_whole",
+    "default_plan",
+    "single_step_noise",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -107,11 +113,11 @@ def default_plan(
     ConfigurationError
         Names the parameter that is not a number in its range.
     """
-    ball = RADIUS if radius is None else _number("radius", radius, SMALLEST)
-    alpha = _number("alpha", alpha, 0.0)
-    steps = None if steps is None else _whole("steps", steps)
+    ball = RADIUS if radius is None else checked_number("radius", radius, SMALLEST)
+    alpha = checked_number("alpha", alpha, 0.0)
+    steps = None if steps is None else checked_whole("steps", steps)
     if learning_rate is not None:
-        learning_rate = _number("learning_rate", learning_rate, SMALLEST)
+        learning_rate = checked_number("learning_rate", learning_rate, SMALLEST)
     loss = table.loss
     noise = single_step_noise(table, budget, ball, records)
     weight = max(table.class_weights or (1.0,))
@@ -127,7 +133,7 @@ def default_plan(
     return TrainingPlan(steps, float(learning_rate), ball, steps // 2, alpha, momentum)
 
 
-def _number(name: str, value: object, least: float) -> float:
+def checked_number(name: str, value: object, least: float) -> float:
     """A number of the user's as a float, not so large that products overflow."""
     number = isinstance(value, (int, float, np.integer, np.floating))
     if isinstance(value, bool) or not number or not least <= float(value) <= LARGEST:  # type: ignore[arg-type]
@@ -136,7 +142,7 @@ def _number(name: str, value: object, least: float) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
-def _whole(name: str, value: object) -> int:
+def checked_whole(name: str, value: object) -> int:
     """A whole number >= 1 of the user's; NumPy's integers count."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not value >= 1:
         raise ConfigurationError(f"{name}={value!r} must be a whole number >= 1")

@@ -50,6 +50,8 @@ FULL_BATCH_PRESENCE = 0.05
 SEARCH_STEPS = 8
 # half width of a search in ln c, and a c beyond which a sampled record stands out anyway
 REACH, LARGEST_START = 1.5, 3.0
+# at q near one a larger c costs nothing; 2c must stay within what the sampler's noise reaches
+LARGEST_PRESENCE = 12.0
 
 
 @dataclass(frozen=True)
@@ -282,7 +284,7 @@ def _search(objective: Callable[[float], float], start: float) -> float:
     for _ in range(4):
         result = minimize_scalar(
             objective,
-            bounds=(start - REACH, start + REACH),
+            bounds=(start - REACH, min(start + REACH, math.log(LARGEST_PRESENCE))),
             method="bounded",
             options={"maxiter": SEARCH_STEPS, "xatol": 0.02},
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +18,7 @@ from corrdp.encoding import Encoder
 from corrdp.erm.fit import TrainingData, default_scale
 from corrdp.erm.losses import Loss
 from corrdp.erm.published import Calibration
+from corrdp.erm.sampling import Solver
 from corrdp.errors import ConfigurationError
 from corrdp.linear_model import (
     DistanceChoice,
@@ -52,7 +53,10 @@ PLAIN_STEPS = 300
 
 
 class NetworkModel(BaseEstimator):  # type: ignore[misc]
-    """What both estimators share: reading, planning, training, certificate, files."""
+    """What both estimators share: reading, planning, training, certificate, files.
+
+    The constructor is the classifier's, whose documentation says what its parameters are.
+    """
 
     certificate_: Certificate | None
 
@@ -68,6 +72,7 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
         record_epsilon: float | None = None,
         insensitive_epsilon: float | None = None,
         records_per_person: int = 1,
+        class_weight: Mapping[Any, float] | None = None,
         hidden_layer_sizes: int | Sequence[int] = (32,),
         activation: ActivationName = "tanh",
         normalization: None = None,
@@ -80,6 +85,8 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
         steps: int | None = None,
         learning_rate: float | None = None,
         scale: float | None = None,
+        solver: Solver = "gradient",
+        sample_rate: float | None = None,
         calibration: Calibration = "optimal",
         budget: PrivacyBudget | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -87,14 +94,14 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
         random_state: RandomState = None,
     ) -> None:
         self.schema = schema
-        self.epsilon = epsilon
-        self.delta = delta
+        self.epsilon, self.delta = epsilon, delta
         self.distances = distances
         self.adjacency = adjacency
         self.epsilon_cap = epsilon_cap
         self.record_epsilon = record_epsilon
         self.insensitive_epsilon = insensitive_epsilon
         self.records_per_person = records_per_person
+        self.class_weight = class_weight
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.normalization = normalization
@@ -107,6 +114,7 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
         self.steps = steps
         self.learning_rate = learning_rate
         self.scale = scale
+        self.solver, self.sample_rate = solver, sample_rate
         self.calibration = calibration
         self.budget = budget
         self.progress = progress
@@ -172,6 +180,8 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
             self.steps,
             self.learning_rate,
             self.calibration,
+            self.solver,
+            self.sample_rate,
         )
 
     def _target(self) -> PrivacyTarget:

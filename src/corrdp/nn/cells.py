@@ -38,13 +38,18 @@ class Table:
     records : Records
     label : array of shape (records.size,)
         As the loss takes it.
-    counts : array of shape (records.size,), or None
-        None: every record occurs once.
+    cell : array of shape (n,), or None
+        Row of every record of the table; None: each has its own.
     """
 
     records: Records
     label: NDArray[np.float64]
-    counts: NDArray[np.float64] | None = None
+    cell: NDArray[np.int64] | None = None
+
+    @property
+    def counts(self) -> NDArray[np.int64] | None:
+        """How often each row occurs; None: once."""
+        return None if self.cell is None else np.bincount(self.cell, minlength=len(self.label))
 
 
 def _sizes(schema: Schema) -> tuple[int, ...] | None:
@@ -81,13 +86,12 @@ def collect(schema: Schema, records: Records, label: NDArray[np.float64]) -> Tab
     ]
     total = math.prod(sizes)
     cell = np.ravel_multi_index((*codes, label.astype(np.int64)), sizes)
-    counts = np.bincount(cell, minlength=total).astype(np.float64)
     *every, classes = np.unravel_index(np.arange(total), sizes)
     columns: dict[str, NDArray[Any]] = {
         name: bin_middle(column)[values] if isinstance(column, Numeric) else values
         for (name, column), values in zip(schema.used.items(), every, strict=True)
     }
-    return Table(Records(columns, total), classes.astype(np.float64), counts)
+    return Table(Records(columns, total), classes.astype(np.float64), cell)
 
 
 def inputs_of(
@@ -95,4 +99,4 @@ def inputs_of(
 ) -> tuple[Inputs, NDArray[np.float64]]:
     """Encoded inputs and their labels, by cells where that is shorter."""
     table = collect(encoder.schema, records, label)
-    return Inputs.of(encoder.transform(table.records), network, counts=table.counts), table.label
+    return Inputs.of(encoder.transform(table.records), network, cell=table.cell), table.label

@@ -1,14 +1,14 @@
 """Neural networks with correlation-aware privacy, as scikit-learn estimators (THEORY T12).
 
-Objective: mean loss in the encoded space (see :class:`corrdp.encoding.Encoder`), full-batch
-noisy gradient descent. With ``epsilon=inf`` the same network is trained without noise or clips;
-that is the only case in which ``schema=None`` is allowed.
+Objective: mean loss in the encoded space (see :class:`corrdp.encoding.Encoder`), noisy gradient
+descent on full batches or on Poisson-sampled ones. With ``epsilon=inf`` the same network is trained
+on full batches without noise or clips; that is the only case in which ``schema=None`` is allowed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from corrdp.erm.losses import Logistic, Loss, Squared
 from corrdp.erm.published import Calibration
+from corrdp.erm.sampling import Solver
 from corrdp.errors import ConfigurationError
 from corrdp.linear_model import (
     DistanceChoice,
@@ -74,6 +75,10 @@ class CorrDPMLPClassifier(ClassifierMixin, NetworkModel):  # type: ignore[misc]
         Clip of the signal per hidden layer, and of the hidden values at trained output weights.
     steps, learning_rate, scale : optional
         Overrides of the data-free defaults.
+    solver : {"gradient", "sgd"}
+        Full batches, or Poisson-sampled ones (THEORY T7), which cost noise and save no time.
+    sample_rate : float, optional
+        Probability that a record joins a step, only with ``solver="sgd"``.
     calibration : {"optimal", "published"}
         ``"published"`` fixes the noise by the paper's rule on the slices of the first layer; the
         certificate tells what it holds (THEORY T8).
@@ -105,67 +110,6 @@ class CorrDPMLPClassifier(ClassifierMixin, NetworkModel):  # type: ignore[misc]
     >>> bool(model.fit(X, y).score(X, y) > 0.9)
     True
     """
-
-    def __init__(
-        self,
-        schema: Schema | None = None,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        distances: DistanceChoice = "private",
-        adjacency: Adjacency = "feature",
-        epsilon_cap: float | None = None,
-        record_epsilon: float | None = None,
-        insensitive_epsilon: float | None = None,
-        records_per_person: int = 1,
-        class_weight: Mapping[Any, float] | None = None,
-        hidden_layer_sizes: int | Sequence[int] = (32,),
-        activation: ActivationName = "tanh",
-        normalization: None = None,
-        sensitive_path: SensitivePath = "skip",
-        output_weights: OutputWeights = "fixed",
-        output_norm: float = 3.0,
-        initial_scale: float = 0.1,
-        residual_clip: float | None = None,
-        clips: float | Sequence[float] | None = None,
-        steps: int | None = None,
-        learning_rate: float | None = None,
-        scale: float | None = None,
-        calibration: Calibration = "optimal",
-        budget: PrivacyBudget | None = None,
-        progress: Callable[[int, int], None] | None = None,
-        checkpoint: str | Path | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(
-            schema,
-            epsilon=epsilon,
-            delta=delta,
-            distances=distances,
-            adjacency=adjacency,
-            epsilon_cap=epsilon_cap,
-            record_epsilon=record_epsilon,
-            insensitive_epsilon=insensitive_epsilon,
-            records_per_person=records_per_person,
-            hidden_layer_sizes=hidden_layer_sizes,
-            activation=activation,
-            normalization=normalization,
-            sensitive_path=sensitive_path,
-            output_weights=output_weights,
-            output_norm=output_norm,
-            initial_scale=initial_scale,
-            residual_clip=residual_clip,
-            clips=clips,
-            steps=steps,
-            learning_rate=learning_rate,
-            scale=scale,
-            calibration=calibration,
-            budget=budget,
-            progress=progress,
-            checkpoint=checkpoint,
-            random_state=random_state,
-        )
-        self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any) -> CorrDPMLPClassifier:
         """Train on a table.
@@ -295,6 +239,8 @@ class CorrDPMLPRegressor(RegressorMixin, NetworkModel):  # type: ignore[misc]
         steps: int | None = None,
         learning_rate: float | None = None,
         scale: float | None = None,
+        solver: Solver = "gradient",
+        sample_rate: float | None = None,
         calibration: Calibration = "optimal",
         budget: PrivacyBudget | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -313,7 +259,6 @@ class CorrDPMLPRegressor(RegressorMixin, NetworkModel):  # type: ignore[misc]
             records_per_person=records_per_person,
             hidden_layer_sizes=hidden_layer_sizes,
             activation=activation,
-            normalization=normalization,
             sensitive_path=sensitive_path,
             output_weights=output_weights,
             output_norm=output_norm,
@@ -329,6 +274,7 @@ class CorrDPMLPRegressor(RegressorMixin, NetworkModel):  # type: ignore[misc]
             checkpoint=checkpoint,
             random_state=random_state,
         )
+        self.normalization, self.solver, self.sample_rate = normalization, solver, sample_rate
 
     def fit(self, X: Any, y: Any) -> CorrDPMLPRegressor:
         """Train on a table; ``y`` is clamped to the label's public bounds.

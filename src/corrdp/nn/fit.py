@@ -22,6 +22,7 @@ from corrdp.distance import EstimateSettings
 from corrdp.encoding import Encoder
 from corrdp.erm.fit import TrainingData
 from corrdp.erm.losses import Loss, Squared
+from corrdp.erm.plan import SMALLEST, checked_number, checked_whole
 from corrdp.erm.published import Calibration, known_distances
 from corrdp.erm.sampling import (
     SampledBudgets,
@@ -150,15 +151,18 @@ class NetworkRecipe:
         ConfigurationError
             If the sampler's slack does not fit into the reserved share of some kind's loss.
         """
-        problem = ""
+        problem, task = "", None
         for lattice in LATTICES:
-            task = self._on(lattice, declaration)
+            task = self._on(lattice, declaration, task)
             problem = _slack_problem(task)
             if not problem:
                 return task
         raise ConfigurationError(problem)
 
-    def _on(self, lattice: NetworkLattice, declaration: Declaration) -> NetworkTask:
+    def _on(
+        self, lattice: NetworkLattice, declaration: Declaration, finer: NetworkTask | None
+    ) -> NetworkTask:
+        """The task on a lattice; ``finer`` is the one that was tried before."""
         scale = self.shape.encoder.scale
         encoder = Encoder(declaration.schema, scale, lattice.feature_bits)
         network = replace(self.shape, encoder=encoder)
@@ -170,8 +174,13 @@ class NetworkRecipe:
         if self.solver == "sgd":
             # the number of steps enters the accountant, so it must not follow a released distance
             budget = np.array([one.fixed for one in budgets])
-        plan = self._plan(table, budget, declaration.n)
-        base, sampling = self._noise(declaration, table, budgets, plan)
+        base, sampling = None, None if finer is None else finer.setup.sampling
+        if finer is not None and sampling is not None and self.calibration == "optimal":
+            # rate, presence, changes and steps hold on any lattice: each step's noise meets them
+            plan = finer.setup.plan
+        else:
+            plan = self._plan(table, budget, declaration.n)
+            base, sampling = self._noise(declaration, table, budgets, plan)
         if base is None:
             limit = largest_noise(table, budget / plan.steps, plan.skip_radius, sampling)
         else:
@@ -213,19 +222,21 @@ class NetworkRecipe:
         Where a sample rate of the user's asks for more steps, they are smaller ones.
         """
         network = table.query.network
-        steps = self.steps
+        steps = None if self.steps is None else checked_whole("steps", self.steps)
         if steps is None:
             relative = relative_noise(table, budget, records)
             steps = int(np.clip(round(REACH / max(relative, 1e-12)), STEPS_MIN, STEPS_MAX))
-        usual = steps
+        smaller = 1.0
         if self.steps is None and self.sample_rate is not None and self.calibration == "optimal":
-            sample_rate = checked_rate(self.sample_rate, 1.0)
+            sample_rate, usual = checked_rate(self.sample_rate, 1.0), steps
             steps = sampled_steps(step_table(table, SKIP_RADIUS), budget, sample_rate, usual)
-        rate = self.learning_rate
-        if rate is None:
+            smaller = usual / steps
+        if self.learning_rate is None:
             product = RATE_SQUARED if isinstance(self.loss, Squared) else RATE_LOGISTIC
-            rate = product / network.output_norm**2 * (usual / steps)
-        return NetworkPlan(steps, float(rate), SKIP_RADIUS, (4 * steps) // 5)
+            rate = smaller * product / network.output_norm**2
+        else:
+            rate = checked_number("learning_rate", self.learning_rate, SMALLEST)
+        return NetworkPlan(steps, rate, SKIP_RADIUS, (4 * steps) // 5)
 
 
 def relative_noise(table: NetworkSensitivity, budget: FloatArray, records: int) -> float:

@@ -8,7 +8,7 @@ product and every sum is exact, whatever the order (THEORY T14).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -92,11 +92,13 @@ class Chunk:
 class Inputs:
     """Encoded records in chunks whose bounds depend on positions alone.
 
-    ``size`` is the number of records n, repeated ones counted as often as they occur.
+    ``size`` is the number of records n, repeated ones counted as often as they occur; ``cell`` is
+    the row in which every record stands where equal ones share a row, None: each has its own.
     """
 
     size: int
     chunks: tuple[Chunk, ...]
+    cell: NDArray[np.int64] | None = None
 
     @classmethod
     def of(
@@ -104,9 +106,10 @@ class Inputs:
         design: Design,
         network: Network,
         chunk: int = CHUNK,
-        counts: FloatArray | None = None,
+        cell: NDArray[np.int64] | None = None,
     ) -> Inputs:
-        """Split a design that the network's encoder made; ``counts``: how often a row occurs."""
+        """Split a design that the network's encoder made; ``cell``: the row of every record."""
+        counts = None if cell is None else _occurrences(cell, design.size)
         hidden = PathInputs.of(design, network.hidden_columns)
         skip = PathInputs.of(design, network.skip_columns)
         bounds = [(i, min(i + chunk, design.size)) for i in range(0, design.size, chunk)]
@@ -119,7 +122,33 @@ class Inputs:
             )
             for b in bounds
         )
-        return cls(design.size if counts is None else round(counts.sum()), chunks)
+        return cls(design.size if cell is None else len(cell), chunks, cell)
+
+    def sampled(self, index: NDArray[np.int64]) -> Inputs:
+        """A batch: the records at these positions once each, all others not at all.
+
+        Every row stays where it is and the others count zero times. Gathering the batch's rows
+        would be enough for two tables that differ in a record's values, since the same coins give
+        both the same rows. But the accountant also compares a sum with a record's contribution to
+        the sum without it (THEORY T7), and without it every later row would stand one place
+        earlier: a matrix product may then round another record's score differently, across the
+        edge of a lattice cell, and the two sums would differ by more than one contribution. Rows
+        that stay cost a pass over the table. Chunks that count nothing add exact zeros and are
+        left out.
+        """
+        rows = index if self.cell is None else self.cell[index]
+        counts = _occurrences(rows, self.chunks[-1].place.stop)
+        chunks = tuple(
+            replace(chunk, counts=counts[chunk.place])
+            for chunk in self.chunks
+            if counts[chunk.place].any()
+        )
+        return replace(self, chunks=chunks)
+
+
+def _occurrences(rows: NDArray[np.int64], size: int) -> FloatArray:
+    """How often each of ``size`` rows is named."""
+    return np.bincount(rows, minlength=size).astype(np.float64)
 
 
 @dataclass(frozen=True, repr=False)

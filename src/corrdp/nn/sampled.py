@@ -1,4 +1,4 @@
-"""Poisson-sampled steps of a network: what the shared planning and accounting need (THEORY T7, T12).
+"""Poisson-sampled steps of a network: what planning and accounting need of it (THEORY T7, T12).
 
 A network's bounds depend on the released weights, the accountant's do not: a_k and c are fixed
 before the run, and every step allocates noise from the table at its own weights so that no kind

@@ -1,7 +1,8 @@
-"""Noisy full-batch gradient descent on a network, noise re-allocated at every released iterate.
+"""Noisy gradient descent on a network, noise re-allocated at every released iterate.
 
 As for linear models (THEORY T4, T5): the iterates are released, so every step takes the
-sensitivity table at the current one and spends exactly its fixed budget β_k/T. Projection,
+sensitivity table at the current one and spends exactly its fixed budget β_k/T, or, with
+Poisson-sampled steps, its fixed changes a_k² and presence c² (THEORY T7). Projection,
 rounding of the parameters to single precision and averaging are post-processing. Every step has
 its own noise stream, so a run that was interrupted goes on where it stopped.
 """
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corrdp.allocation import allocate
+from corrdp.erm.sampling import SampledBudgets, with_presence
 from corrdp.errors import ConfigurationError
 from corrdp.nn.gradients import Inputs, gradient_sum
 from corrdp.nn.network import Network
@@ -105,6 +107,7 @@ def train_network(
     noise: NoiseSource,
     max_scale: float,
     *,
+    sampling: SampledBudgets | None = None,
     fixed_noise: FloatArray | None = None,
     start: NetworkRun | None = None,
     progress: Progress | None = None,
@@ -115,9 +118,12 @@ def train_network(
     Parameters
     ----------
     step_budget : array of shape (kinds,)
-        Squared μ per kind and step.
+        Squared μ, or squared change, per kind and step.
     max_scale : float
         Largest noise in lattice units that the sampler's slack was reserved for.
+    sampling : SampledBudgets, optional
+        Each step takes a Poisson sample and meets the presence bound too; an empty sample is a
+        noise-only step, and sums are divided by the fixed q·n.
     fixed_noise : array of shape (blocks,), optional
         σ of every step, fixed in advance, instead of an allocation.
     keep : callable, optional
@@ -132,36 +138,70 @@ def train_network(
     if query.lattice is None:
         raise ConfigurationError("private training needs a lattice")
     query.check_exact_sum(inputs.size)
-    iterates = np.empty((plan.steps + 1, network.dimension))
-    sigmas = np.empty((plan.steps, len(network.blocks)))
-    first = 0
-    if start is None:
-        iterates[0] = single_precision(network.initial(noise.child("start")))
-    else:
-        first = len(start.sigma)
-        iterates[: first + 1], sigmas[:first] = start.iterates, start.sigma
-    dual = None
-    for step in range(first, plan.steps):
+    expected = inputs.size * (1.0 if sampling is None else sampling.rate)
+    run = _begun(plan, network, noise, start)
+    iterates, sigmas = run.iterates, run.sigma
+    allocator = _Allocator(table, step_budget, sampling)
+    for step in range(0 if start is None else len(start.sigma), plan.steps):
         parameters = iterates[step]
-        if fixed_noise is None:
-            allocation = allocate(
-                table(parameters), step_budget, network.dimensions, start=dual, tolerance=TOLERANCE
-            )
-            dual, sigmas[step] = allocation.dual, allocation.sigma
-        else:
-            sigmas[step] = fixed_noise
+        sigmas[step] = allocator.sigma(parameters) if fixed_noise is None else fixed_noise
         if sigmas[step].max() > max_scale * query.lattice.spacing:
             raise ConfigurationError("the noise outgrew what was reserved for the sampler")
-        total = gradient_sum(query, parameters, inputs, label)
+        batch = inputs
+        if sampling is not None:
+            coins = noise.child("sample", step)
+            batch = inputs.sampled(coins.poisson_sample(inputs.size, sampling.rate))
+        total = gradient_sum(query, parameters, batch, label)
         spread = network.spread(sigmas[step])
         noisy = release(total, spread, query.lattice.spacing, noise.child("gradient", step))
-        moved = parameters - plan.learning_rate / inputs.size * noisy
+        moved = parameters - plan.learning_rate / expected * noisy
         iterates[step + 1] = single_precision(network.project(moved, plan.skip_radius))
         if keep is not None:
             keep(NetworkRun(iterates[: step + 2], sigmas[: step + 1]))
         if progress is not None:
             progress(step + 1, plan.steps)
+    return run
+
+
+def _begun(
+    plan: NetworkPlan, network: Network, noise: NoiseSource, start: NetworkRun | None
+) -> NetworkRun:
+    """Room for the whole run, filled as far as it went before."""
+    iterates = np.empty((plan.steps + 1, network.dimension))
+    sigmas = np.empty((plan.steps, len(network.blocks)))
+    if start is None:
+        iterates[0] = single_precision(network.initial(noise.child("start")))
+    else:
+        first = len(start.sigma)
+        iterates[: first + 1], sigmas[:first] = start.iterates, start.sigma
     return NetworkRun(iterates, sigmas)
+
+
+class _Allocator:
+    """Least noise at the current parameters that meets every fixed budget of a step."""
+
+    def __init__(
+        self,
+        table: NetworkSensitivity,
+        step_budget: FloatArray,
+        sampling: SampledBudgets | None,
+    ) -> None:
+        self.table = table
+        self.presence = None if sampling is None else table.presence
+        self.budget = step_budget
+        if sampling is not None:
+            self.budget = np.append(step_budget, sampling.presence**2)
+        self.dual: FloatArray | None = None
+
+    def sigma(self, parameters: FloatArray) -> FloatArray:
+        """σ_j of every block."""
+        rows = self.table(parameters)
+        if self.presence is not None:
+            rows = with_presence(rows, self.presence)
+        dimensions = self.table.query.network.dimensions
+        found = allocate(rows, self.budget, dimensions, start=self.dual, tolerance=TOLERANCE)
+        self.dual = found.dual
+        return found.sigma
 
 
 def minimise_network(
