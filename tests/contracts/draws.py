@@ -49,8 +49,14 @@ OWN: dict[str, dict[str, list[Any]]] = {
         "output_weights": ["trained"],
         "sensitive_path": ["hidden"],
         "class_weight": [{0: 0.01, 1: 100.0}],
+        "solver": ["sgd"],
     },
-    "network": {"activation": ["sigmoid"], "output_weights": ["trained"], "clips": [0.1, 5.0]},
+    "network": {
+        "activation": ["sigmoid"],
+        "output_weights": ["trained"],
+        "clips": [0.1, 5.0],
+        "solver": ["sgd"],
+    },
 }
 
 

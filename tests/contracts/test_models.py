@@ -16,10 +16,9 @@ import pyarrow as pa
 import pytest
 
 import corrdp
-from corrdp import PrivacyBudget
 from corrdp.errors import CorrDPError, VerificationError
 from corrdp.schema import Schema
-from tests.contracts.cases import COLUMNS, DISTANCES, Case, N
+from tests.contracts.cases import COLUMNS, DISTANCES, Case, Mechanism, N
 
 
 def as_tables(X: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -72,7 +71,7 @@ def test_feature_names(case: Case) -> None:
     model = case.make().fit(X, y)
     assert model.feature_names_in_.tolist() == ["age", "job", "sex", "town"]
     assert model.n_features_in_ == 4
-    assert model.feature_names_out_.tolist() == [
+    names = [
         "age",
         "job=clerk",
         "job=nurse",
@@ -82,7 +81,10 @@ def test_feature_names(case: Case) -> None:
         "town=north",
         "town=south",
     ]
-    assert np.size(model.coef_) == len(model.feature_names_out_)
+    assert list(model.encoder_.feature_names_out()[:-1]) == names
+    if case.linear:
+        assert model.feature_names_out_.tolist() == names
+        assert np.size(model.coef_) == len(names)
 
 
 def test_fit_changes_no_parameter(case: Case) -> None:
@@ -209,16 +211,12 @@ def test_all_sensitive_is_ordinary_privacy(case: Case) -> None:
 def test_all_sensitive_is_the_best_single_noise(case: Case) -> None:
     """Nothing is lost against plain DP: T5's one-kind formula σ_j² = (a_j/√n_j)Σa_l√n_l/b."""
     schema = case.schema.all_sensitive()
-    model = case.make(schema=schema, distances=None).fit(*case.data())
-    ledger = model.certificate_.ledger
-    sigma = corrdp.privacy.ledger.decode_array(ledger.one("linear-release")["sigma"])  # type: ignore[attr-defined]
-    task = model._task(N, False)
-    table = task.setup.table(task.declaration)
-    a, size = table(np.zeros(task.encoder.dimension))[0], table.encoder.dimensions
-    per_step = task.budgets[0].mu_squared / task.plan.steps
+    found = Mechanism.of(case.make(schema=schema, distances=None).fit(*case.data()))
+    a, size = found.table[0], found.dimensions
+    per_step = found.step_budget[0]
     expected = np.sqrt(a / np.sqrt(size) * (a @ np.sqrt(size)) / per_step)
-    assert sigma[0] == pytest.approx(expected, rel=2e-3)
-    assert (a**2 / sigma[0] ** 2).sum() <= per_step * (1 + 1e-12)
+    assert found.sigma[0] == pytest.approx(expected, rel=2e-3)
+    assert (a**2 / found.sigma[0] ** 2).sum() <= per_step * (1 + 1e-12)
 
 
 def test_insensitive_as_public_equals_zero_distances(case: Case) -> None:
@@ -228,22 +226,30 @@ def test_insensitive_as_public_equals_zero_distances(case: Case) -> None:
     zero = case.make(distances=dict.fromkeys(DISTANCES, 0.0), random_state=2)
     semi.fit(X, y)
     zero.fit(X, y)
+    joint = zero.certificate_.joint
+    if case.sampled:
+        # rows that presence implies move the solver within its tolerance, and bound the record
+        one, other = Mechanism.of(semi).variance, Mechanism.of(zero).variance
+        assert one == pytest.approx(other, rel=0.05)
+        assert semi.certificate_.joint["sensitive"] == pytest.approx(joint["sensitive"], rel=0.02)
+        assert joint["record"] < 100
+        return
     assert semi.theta_ == pytest.approx(zero.theta_, rel=1e-9, abs=1e-12)
-    assert semi.certificate_.joint["sensitive"] == zero.certificate_.joint["sensitive"]
+    assert semi.certificate_.joint["sensitive"] == joint["sensitive"]
     # what is left for the record comes from the rounding of residuals alone
-    assert zero.certificate_.joint["record"] > 100
+    assert joint["record"] > 100
 
 
 def test_less_distance_less_noise(case: Case) -> None:
     """Plain DP, d = 1, the given distances and semi need less and less noise."""
 
     def variance(schema: Schema, distances: Any) -> float:
-        task = case.make(schema=schema, distances=distances)._task(N, False)
-        table = task.setup.table(task.declaration)
-        from corrdp.allocation import allocate
-
-        budget = np.array([one.mu_squared for one in task.budgets])
-        return allocate(table.infimum, budget, table.encoder.dimensions).total_variance
+        # one start for all networks, and the clip of the others where everything is sensitive
+        same = {"random_state": 0}
+        if "residual_clip" in case.make().get_params():
+            same["residual_clip"] = 0.7 if case.label.levels else 0.3
+        model = case.make(schema=schema, distances=distances, **same)
+        return Mechanism.of(model.fit(*case.data())).variance
 
     schema = case.schema
     ordered = [
@@ -275,7 +281,8 @@ def test_save_and_load(case: Case, tmp_path: Path, epsilon: float) -> None:
         assert again.certificate_.claims() == model.certificate_.claims()
         assert again.certificate_.ledger.head == model.certificate_.ledger.head
     parameters = {**model.get_params(), "random_state": None, "distances": again.distances}
-    assert again.get_params() == parameters
+    listed = {k: list(v) if isinstance(v, tuple) else v for k, v in parameters.items()}
+    assert again.get_params() == listed
 
 
 def test_a_certificate_file_verifies(case: Case, tmp_path: Path) -> None:
@@ -314,7 +321,7 @@ def test_a_changed_model_does_not_load(case: Case, tmp_path: Path, key: str) -> 
 
 def test_pickled_model_predicts_and_keeps_its_account(case: Case) -> None:
     X, y = case.data()
-    budget = PrivacyBudget(1.0, 1e-6)
+    budget = case.room(1)
     model = case.make(budget=budget).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict(X), model.predict(X))

@@ -1,4 +1,4 @@
-"""The estimators: scikit-learn's contract, privacy, files, resumed runs, bad input."""
+"""The estimators: privacy, files, resumed runs, bad input; tests/contracts has the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corrdp
 from corrdp import CorrDPMLPClassifier, CorrDPMLPRegressor
@@ -22,16 +21,6 @@ from corrdp.errors import (
 from corrdp.nn.checkpoint import Checkpoint
 from corrdp.privacy.budget import PrivacyBudget
 from corrdp.schema import Categorical, Label, Numeric, Schema
-
-
-@parametrize_with_checks(
-    [
-        CorrDPMLPClassifier(epsilon=math.inf, steps=80, hidden_layer_sizes=(16,)),
-        CorrDPMLPRegressor(epsilon=math.inf, steps=80, hidden_layer_sizes=(16,)),
-    ]
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def schema_of(**label):
