@@ -10,6 +10,7 @@ import pytest
 from corrdp.experiments.catalogue import NAMES, experiment_named
 from corrdp.experiments.claims import Question, ahead, share_of_way
 from corrdp.experiments.comparison import close_to_semi
+from corrdp.experiments.facts import METHOD
 from corrdp.experiments.results import Results, Row
 from corrdp.experiments.synthetic import WIDTH_SENSITIVE, WIDTHS, growth, slope, width_name
 
@@ -25,6 +26,21 @@ def made(levels: dict[str, float], spread: float = 0.01, metric: str = "loss") -
         for seed in range(3)
     ]
     return Question(Results(tuple(rows)), TABLE, metric, "lower")
+
+
+def sweep(seeds: int) -> tuple[Row, ...]:
+    """Every width with a gain of √(m/m_s) in noise, and of its square in risk."""
+    rows = []
+    for columns in WIDTHS:
+        table = (width_name(columns), "public")
+        gain = math.sqrt(columns / WIDTH_SENSITIVE)
+        for metric, power in (("noise", 1), ("excess risk", 2)):
+            for seed in range(seeds):
+                for method in ("DP", "DP, one scale"):
+                    rows.append(Row(*table, method, 0.5, 1e-6, seed, metric, gain**power))
+                for method in ("CorrDP given", "published, given"):
+                    rows.append(Row(*table, method, 0.5, 1e-6, seed, metric, 1.0))
+    return tuple(rows)
 
 
 def test_ahead_needs_a_clear_difference() -> None:
@@ -90,16 +106,45 @@ def test_a_difference_in_the_means_alone_is_undecided() -> None:
 
 
 def test_growth_finds_the_exponent() -> None:
-    rows = []
-    for columns in WIDTHS:
-        table = (width_name(columns), "public")
-        gain = math.sqrt(columns / WIDTH_SENSITIVE)
-        for metric, power in (("noise", 1), ("excess risk", 2)):
-            rows.append(Row(*table, "DP, one scale", 0.5, 1e-6, 0, metric, gain**power))
-            rows.append(Row(*table, "published, given", 0.5, 1e-6, 0, metric, 1.0))
-    found = growth(Results(tuple(rows)), "published, given")
+    found = growth(Results(sweep(3)), "published, given")
     assert slope(found, 1) == pytest.approx(1.0)
     assert slope(found, 2) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("seeds", "expected"), [(3, "reproduced"), (2, "not run")])
+def test_growth_needs_three_seeds(seeds: int, expected: str) -> None:
+    claims = experiment_named("synthetic").judge(Results(sweep(seeds)))
+    assert {claim.verdict for claim in claims if claim.letter == "f"} == {expected}
+
+
+def test_growth_leaves_out_a_width_with_fewer_seeds_of_one_way() -> None:
+    kept = tuple(
+        row
+        for row in sweep(3)
+        if not (row.dataset == width_name(80) and row.method == "DP" and row.seed == 2)
+    )
+    assert set(growth(Results(kept), "CorrDP given")) == set(WIDTHS) - {80}
+    assert set(growth(Results(kept), "published, given")) == set(WIDTHS)
+
+
+@pytest.mark.parametrize(("seeds", "expected"), [(3, "partly reproduced"), (2, "not run")])
+def test_adaptation_needs_three_seeds(seeds: int, expected: str) -> None:
+    table = ("adult", "insensitive")
+    rows = [
+        Row(*table, METHOD, math.inf, 1e-6, 0, f"{kind}:{column}", 0.5)
+        for kind in ("plug-in", "frequent", "rarest", "UCB", "CP or H")
+        for column in ("age", "workclass", "occupation")
+    ]
+    for seed in range(seeds):
+        for method in ("DP", "CorrDP given", "CorrDP private"):
+            rows.append(Row(*table, method, 1.0, 1e-6, seed, "holds", 1.0))
+            rows.append(Row(*table, method, 1.0, 1e-6, seed, "noise", 1.0))
+            rows += [
+                Row(*table, method, 1.0, 1e-6, seed, f"noise:{column}", 1.0 + seed)
+                for column in ("age", "workclass", "occupation")
+            ]
+    claims = experiment_named("adult").judge(Results(tuple(rows)))
+    assert {claim.verdict for claim in claims if claim.letter == "e"} == {expected}
 
 
 @pytest.mark.parametrize("name", NAMES)

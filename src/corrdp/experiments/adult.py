@@ -6,41 +6,57 @@ import math
 
 from corrdp.datasets import load_adult
 from corrdp.datasets.adult import GIVEN
-from corrdp.experiments.claims import Claim, Question, ahead, listed, mean_of, verdict
+from corrdp.experiments.claims import (
+    LEAST_SEEDS,
+    Claim,
+    Question,
+    ahead,
+    listed,
+    mean_of,
+    verdict,
+)
 from corrdp.experiments.comparison import estimated_distances, published_rule
 from corrdp.experiments.experiment import Experiment, Table
 from corrdp.experiments.facts import LEAST_RECORDS, METHOD, counted_distances
 from corrdp.experiments.results import Results, Row
+from corrdp.experiments.settings import ExperimentSettings
 from corrdp.experiments.task import Task, first_records
 
 __all__ = ["EXPERIMENT"]
 
 NAME = "adult"
+SENSITIVE = ("race", "sex")
 MOST_LOST = 0.04
 QUICK_RECORDS = 8_000
 COLUMN = "workclass"
+TABLES = (Table(NAME, "insensitive", SENSITIVE), Table(NAME, "sensitive", SENSITIVE))
 _GIVEN = "CorrDP given"
 
 
-def load(dataset: str, label_role: str, seed: int, quick: bool) -> Task:
+def load(table: Table, seed: int, settings: ExperimentSettings) -> Task:
     """Adult's own test file; the stated distances are those to race and sex."""
-    found = load_adult(
-        frame="dict", label_role="sensitive" if label_role == "sensitive" else "insensitive"
-    )
+    found = load_adult(frame="dict", sensitive=table.sensitive, label_role=table.label_role)
     label = found.schema.label.name
     given = {name: GIVEN.get(name, 1.0) for name in found.schema.names("insensitive")}
-    if label_role == "insensitive":
+    if table.label_role == "insensitive":
         given[label] = GIVEN[label]
     assert found.y_test is not None
     train, test = (found.X, found.y), (found.X_test, found.y_test)
-    if quick:
+    if settings.quick:
         train, test = first_records(train, QUICK_RECORDS), first_records(test, QUICK_RECORDS)
-    return Task(found.schema, given, train, test)
+    return Task(
+        found.schema,
+        given if table.given else None,
+        train,
+        test,
+        delta=settings.target_delta,
+        solver=settings.solver,
+    )
 
 
-def facts(quick: bool) -> list[Row]:
-    """Counted distances of every column."""
-    return counted_distances(load(NAME, "insensitive", 0, quick), NAME, "insensitive")
+def facts(settings: ExperimentSettings) -> list[Row]:
+    """Counted distances of every column to race and sex."""
+    return counted_distances(load(TABLES[0], 0, settings), *TABLES[0].key)
 
 
 def judge(results: Results) -> list[Claim]:
@@ -111,9 +127,11 @@ def _adaptation(results: Results) -> Claim:
         if row.method == METHOD and row.metric.startswith("plug-in:")
     ]  # fmt: skip
     grid = results.epsilons(table)
-    if not columns or not grid or not results.values(table, "CorrDP private", grid[-1], "holds"):
+    middle = grid[len(grid) // 2] if grid else math.nan
+    needed = [(_GIVEN, "noise"), ("DP", "noise"), ("CorrDP private", "holds")]
+    seeds = [results.seeds(table, method, middle, metric) for method, metric in needed]
+    if not columns or min(seeds) < LEAST_SEEDS:
         return Claim("e", claim, "not run", ())
-    middle = grid[len(grid) // 2]
     figures = [
         f"{column}: counted {_fact(results, 'plug-in', column):.2f}, among levels with at least "
         f"{LEAST_RECORDS} records {_fact(results, 'frequent', column):.2f}, rarest level "
@@ -123,7 +141,8 @@ def _adaptation(results: Results) -> Claim:
         + "."
         for column in columns
     ]
-    source = "CorrDP UCB" if results.values(table, "CorrDP UCB", middle, "noise") else _GIVEN
+    enough = results.seeds(table, "CorrDP UCB", middle, "noise") >= LEAST_SEEDS
+    source = "CorrDP UCB" if enough else _GIVEN
     noise = {
         column: results.estimate(table, source, middle, f"noise:{column}").mean
         / results.estimate(table, "DP", middle, f"noise:{column}").mean
@@ -160,7 +179,7 @@ EXPERIMENT = Experiment(
     metric="log-loss",
     better="lower",
     shown=("log-loss", "accuracy", "AUC"),
-    tables=(Table(NAME, "insensitive"), Table(NAME, "sensitive")),
+    tables=TABLES,
     load=load,
     judge=judge,
     facts=facts,

@@ -17,6 +17,7 @@ from corrdp.experiments.methods import method_named
 from corrdp.experiments.results import Results
 
 __all__ = [
+    "LEAST_SEEDS",
     "Claim",
     "Question",
     "ahead",

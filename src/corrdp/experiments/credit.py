@@ -7,26 +7,32 @@ from corrdp.experiments.claims import Claim, Question
 from corrdp.experiments.comparison import close_to_semi, estimated_distances
 from corrdp.experiments.experiment import Experiment, Table
 from corrdp.experiments.results import Results
+from corrdp.experiments.settings import ExperimentSettings
 from corrdp.experiments.task import Task, fixed_split
 
 __all__ = ["EXPERIMENT"]
 
 NAME = "credit"
+SENSITIVE = ("SEX", "MARRIAGE", "AGE")
 QUICK_RECORDS = 8_000
 COLUMN_DISTANCE, LABEL_DISTANCE = 0.3, 0.2
 
 
-def load(dataset: str, label_role: str, seed: int, quick: bool) -> Task:
-    """Split 80 : 20; SEX, MARRIAGE and AGE are sensitive."""
-    found = load_credit(
-        frame="dict", label_role="sensitive" if label_role == "sensitive" else "insensitive"
-    )
+def load(table: Table, seed: int, settings: ExperimentSettings) -> Task:
+    """Split 80 : 20; one stated distance for all columns."""
+    found = load_credit(frame="dict", sensitive=table.sensitive, label_role=table.label_role)
     given = dict.fromkeys(found.schema.names("insensitive"), COLUMN_DISTANCE)
     label = found.schema.label.name
     given.pop(label, None)
-    if label_role == "insensitive":
+    if table.label_role == "insensitive":
         given[label] = LABEL_DISTANCE
-    return Task(found.schema, given, *fixed_split(found, QUICK_RECORDS if quick else None))
+    return Task(
+        found.schema,
+        given if table.given else None,
+        *fixed_split(found, QUICK_RECORDS if settings.quick else None),
+        delta=settings.target_delta,
+        solver=settings.solver,
+    )
 
 
 def judge(results: Results) -> list[Claim]:
@@ -59,7 +65,7 @@ EXPERIMENT = Experiment(
     metric="log-loss",
     better="lower",
     shown=("log-loss", "AUC", "accuracy"),
-    tables=(Table(NAME, "insensitive"), Table(NAME, "sensitive")),
+    tables=(Table(NAME, "insensitive", SENSITIVE), Table(NAME, "sensitive", SENSITIVE)),
     load=load,
     judge=judge,
 )

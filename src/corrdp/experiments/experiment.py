@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from corrdp.errors import ConfigurationError
+from corrdp.errors import ConfigurationError, SchemaError
 from corrdp.experiments.claims import Claim
-from corrdp.experiments.methods import METHODS, Method
+from corrdp.experiments.methods import METHODS, Method, method_named
 from corrdp.experiments.results import Results, Row
+from corrdp.experiments.settings import CALIBRATIONS, ExperimentSettings
 from corrdp.experiments.task import Task
+from corrdp.schema import Role
 
-__all__ = ["EPSILONS", "QUICK_EPSILONS", "Experiment", "Run", "Table", "planned"]
+__all__ = ["Experiment", "Run", "Table", "check", "chosen_tables", "planned", "remembered"]
 
-EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-QUICK_EPSILONS = (0.1, 1.0)
-SEEDS, QUICK_SEEDS = 10, 3
 ALL = tuple(method.name for method in METHODS)
 Direction: TypeAlias = Literal["higher", "lower"]
 
@@ -28,19 +27,26 @@ class Table:
 
     Attributes
     ----------
-    dataset, label_role : str
+    dataset : str
+    label_role : {"sensitive", "insensitive", "public"}
+    sensitive : tuple of str
+        Columns; a sensitive label joins them.
     methods : tuple of str
     epsilons : tuple of float, optional
         The grid of this table, whatever the user asks for.
     fresh : bool
         Whether every seed draws its own records; else only the noise differs.
+    given : bool
+        Whether the experiment's given distances are those to ``sensitive``.
     """
 
     dataset: str
-    label_role: str
+    label_role: Role
+    sensitive: tuple[str, ...]
     methods: tuple[str, ...] = ALL
     epsilons: tuple[float, ...] | None = None
     fresh: bool = False
+    given: bool = True
 
     @property
     def key(self) -> tuple[str, str]:
@@ -62,11 +68,13 @@ class Experiment:
         Metrics that are printed, the main one first.
     tables : tuple of Table
     load : callable
-        (data set, label role, seed, quick) to a task; real data sets ignore the seed.
+        (table, seed, settings) to a task; real data sets ignore the seed.
     judge : callable
         Results to claims.
     facts : callable, optional
-        (quick) to rows about the data themselves, computed once.
+        (settings) to rows about the data themselves, computed once.
+    fixed : mapping of str to str
+        Settings ("sensitive", "solver") that cannot be chosen here, with the reason.
     """
 
     name: str
@@ -76,36 +84,132 @@ class Experiment:
     better: Direction
     shown: tuple[str, ...]
     tables: tuple[Table, ...]
-    load: Callable[[str, str, int, bool], Task]
+    load: Callable[[Table, int, ExperimentSettings], Task]
     judge: Callable[[Results], list[Claim]]
-    facts: Callable[[bool], list[Row]] | None = None
+    facts: Callable[[ExperimentSettings], list[Row]] | None = None
+    fixed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Run:
     """One training to do, and the tables that its numbers belong to."""
 
-    dataset: str
-    label_role: str
+    table: Table
     method: Method
     epsilon: float
     seed: int
     roles: tuple[str, ...]
 
     @property
-    def key(self) -> tuple[str, str, str, float, int]:
-        """What identifies it in results."""
-        return self.dataset, self.label_role, self.method.name, self.epsilon, self.seed
+    def keys(self) -> tuple[tuple[str, str, str, float, int], ...]:
+        """What identifies it in results, once for every table."""
+        dataset, method = self.table.dataset, self.method.name
+        return tuple((dataset, role, method, self.epsilon, self.seed) for role in self.roles)
 
     @property
     def certificate(self) -> str:
         """File name of its certificate."""
-        folder = f"{self.dataset}/{self.label_role}".replace(" ", "-").replace(",", "")
+        folder = "/".join(self.table.key).replace(" ", "-").replace(",", "")
         name = f"{self.method.name}-{self.epsilon:g}-{self.seed}"
         return f"certificates/{folder}/{name.replace(' ', '-').replace(',', '')}.json"
 
 
-def planned(experiment: Experiment, seeds: int, epsilons: Sequence[float]) -> list[Run]:
+def chosen_tables(experiment: Experiment, settings: ExperimentSettings) -> tuple[Table, ...]:
+    """The tables that the settings ask for, with the methods that can and shall be run.
+
+    Sensitive columns that are those of some table choose it; others make tables of their own, for
+    which no distances are given.
+
+    Raises
+    ------
+    ConfigurationError
+        If the experiment has no such tables, or its sensitive columns or solver are fixed.
+    """
+    if settings.solver != "gradient" and "solver" in experiment.fixed:
+        raise ConfigurationError(
+            f"{experiment.name}: solver={settings.solver!r}: {experiment.fixed['solver']}; leave it"
+        )
+    tables = _with_sensitive(experiment, settings)
+    roles = dict.fromkeys(table.label_role for table in tables)
+    for role in settings.label_roles or ():
+        if role not in roles:
+            raise ConfigurationError(
+                f"{experiment.name}: no table with a label of role {role!r}; use {', '.join(roles)}"
+            )
+    return tuple(
+        replace(table, methods=_methods(table, settings))
+        for table in tables
+        if settings.label_roles is None or table.label_role in settings.label_roles
+    )
+
+
+def _with_sensitive(experiment: Experiment, settings: ExperimentSettings) -> tuple[Table, ...]:
+    names = settings.sensitive
+    if names is None:
+        return experiment.tables
+    own = tuple(table for table in experiment.tables if set(table.sensitive) == set(names))
+    if not own and "sensitive" in experiment.fixed:
+        raise ConfigurationError(
+            f"{experiment.name}: sensitive={','.join(names)}: {experiment.fixed['sensitive']}; "
+            "leave it"
+        )
+    first, columns = experiment.tables[0].dataset, tuple(sorted(names))
+    return own or tuple(
+        replace(
+            table, dataset=f"{first} S={','.join(columns)}", sensitive=columns, given=False
+        )
+        for table in experiment.tables
+        if table.dataset == first
+    )  # fmt: skip
+
+
+def _methods(table: Table, settings: ExperimentSettings) -> tuple[str, ...]:
+    """Baselines, and CorrDP's ways of the calibrations, by given distances where there are any."""
+
+    def wanted(method: Method) -> bool:
+        if method.distances == "none":
+            return True
+        known = table.given or method.distances != "given"
+        return known and method.calibration in settings.calibration
+
+    return tuple(name for name in table.methods if wanted(method_named(name)))
+
+
+def remembered(experiment: Experiment, settings: ExperimentSettings) -> ExperimentSettings:
+    """The settings that change what a run of the experiment is; the others as usual.
+
+    Sensitive columns of the experiment's own are the usual ones.
+    """
+    own = all(table.given for table in chosen_tables(experiment, settings))
+    return replace(
+        settings,
+        epsilons=None,
+        sensitive=None if own else settings.sensitive,
+        label_roles=None,
+        seeds=None,
+        calibration=CALIBRATIONS,
+    )
+
+
+def check(experiment: Experiment, settings: ExperimentSettings) -> None:
+    """Refuse, before anything runs, what the experiment cannot do.
+
+    Raises
+    ------
+    ConfigurationError
+        Names the setting, its value and the mend: sensitive columns that are none, δ ≥ 1/n.
+    """
+    tables = chosen_tables(experiment, settings)
+    if settings.delta is None and all(table.given for table in tables):
+        return
+    for table in {table.dataset: table for table in tables}.values():
+        try:
+            experiment.load(table, 0, settings)
+        except (ConfigurationError, SchemaError) as error:
+            raise ConfigurationError(f"{experiment.name}: {error}") from None
+
+
+def planned(experiment: Experiment, settings: ExperimentSettings) -> list[Run]:
     """Every run, seed after seed, so that a run that is stopped leaves whole seeds behind.
 
     A method that does not look at the roles is run once for all tables of a data set, and one
@@ -114,52 +218,34 @@ def planned(experiment: Experiment, seeds: int, epsilons: Sequence[float]) -> li
     Raises
     ------
     ConfigurationError
-        Names the ε or the number of seeds that is out of range.
+        As :func:`chosen_tables`.
     """
-    if isinstance(seeds, bool) or not seeds >= 1:
-        raise ConfigurationError(f"seeds={seeds!r} must be a whole number >= 1")
-    for epsilon in epsilons:
-        if not 0 < epsilon < math.inf:
-            raise ConfigurationError(f"epsilon={epsilon!r} must be a positive finite number")
+    tables = chosen_tables(experiment, settings)
     runs: list[Run] = []
-    for seed in range(seeds):
-        for table in experiment.tables:
+    for seed in range(settings.seed_count):
+        for table in tables:
             for method in METHODS:
-                if method.name in table.methods and not _run_elsewhere(experiment, table, method):
-                    runs += _runs(experiment, table, method, epsilons, seed)
+                if method.name in table.methods:
+                    sharing = _sharing(tables, table, method)
+                    if sharing[0] is table:
+                        roles = tuple(one.label_role for one in sharing)
+                        runs += _runs(table, method, settings.grid, seed, roles)
     return runs
 
 
-def _run_elsewhere(experiment: Experiment, table: Table, method: Method) -> bool:
-    """Whether an earlier table of the same data set has this method's numbers."""
-    first = next(
-        other
-        for other in experiment.tables
-        if other.dataset == table.dataset and method.name in other.methods
-    )
-    return method.blind and first is not table
+def _sharing(tables: tuple[Table, ...], table: Table, method: Method) -> list[Table]:
+    """Tables that a run's numbers belong to; the first of them is where it is run."""
+    if not method.blind:
+        return [table]
+    return [t for t in tables if t.dataset == table.dataset and method.name in t.methods]
 
 
 def _runs(
-    experiment: Experiment,
-    table: Table,
-    method: Method,
-    epsilons: Sequence[float],
-    seed: int,
+    table: Table, method: Method, grid: tuple[float, ...], seed: int, roles: tuple[str, ...]
 ) -> list[Run]:
-    grid = epsilons if table.epsilons is None else table.epsilons
+    grid = grid if table.epsilons is None else table.epsilons
     if not method.private:
         if seed and not table.fresh:
             return []
         grid = (math.inf,)
-    roles: tuple[str, ...] = (table.label_role,)
-    if method.blind:
-        roles = tuple(
-            other.label_role
-            for other in experiment.tables
-            if other.dataset == table.dataset and method.name in other.methods
-        )
-    return [
-        Run(table.dataset, table.label_role, method, float(epsilon), seed, roles)
-        for epsilon in grid
-    ]
+    return [Run(table, method, float(epsilon), seed, roles) for epsilon in grid]

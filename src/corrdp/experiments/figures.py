@@ -10,6 +10,7 @@ from typing import Any
 from corrdp.errors import MissingExtraError
 from corrdp.experiments.experiment import Experiment
 from corrdp.experiments.results import Results
+from corrdp.experiments.settings import short
 
 __all__ = ["draw", "figure_name"]
 
@@ -57,6 +58,7 @@ def draw(experiment: Experiment, results: Results, table: tuple[str, str]) -> di
         FigureCanvasAgg(figure)
         axes = figure.add_subplot()
         limits = _lines(axes, experiment, results, table)
+        axes.set_xlabel(f"ε of the sensitive columns (δ = {short(results.delta)})")
         _labels(axes, experiment, table, limits)
         return {kind: _bytes(figure.savefig, kind) for kind in ("png", "svg")}
 
@@ -103,7 +105,6 @@ def _drawable(value: float, experiment: Experiment) -> bool:
 
 def _labels(axes: Any, experiment: Experiment, table: tuple[str, str], shown: list[float]) -> None:
     axes.set_xscale("log")
-    axes.set_xlabel("ε of the sensitive columns (δ = 1e-6)")
     axes.set_ylabel(f"{experiment.metric} ({experiment.better} is better)")
     axes.set_title(f"{table[0]}, {table[1]} label: mean and 95 % interval", fontsize=10)
     if shown:

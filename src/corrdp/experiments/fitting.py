@@ -89,7 +89,7 @@ def _linear(task: Task, method: Method, epsilon: float, seed: int) -> Outcome:
         task.distances(method.distances),
         seeded=True,
     )
-    request = PlanRequest(alpha=task.alpha, calibration=method.calibration)
+    request = PlanRequest(alpha=task.alpha, calibration=method.calibration, solver=task.solver)
     loss: Loss = Logistic() if task.classes else Squared(RESIDUAL_CLIP, 2.0)
     theta, done, ledger = fit_linear(
         declaration,

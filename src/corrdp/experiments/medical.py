@@ -7,7 +7,9 @@ from corrdp.experiments.claims import Claim, Question
 from corrdp.experiments.comparison import close_to_semi
 from corrdp.experiments.experiment import Experiment, Table
 from corrdp.experiments.results import Results
+from corrdp.experiments.settings import ExperimentSettings
 from corrdp.experiments.task import Task, fixed_split
+from corrdp.schema import Role
 
 __all__ = ["EXPERIMENT"]
 
@@ -16,21 +18,24 @@ SENSITIVE = {USUAL: ("sex", "smoker"), OTHER: ("sex", "bmi")}
 # Charges tell almost everything about smoking; their distance to sex and bmi is a mere statement.
 LABEL_DISTANCE = {USUAL: 1.0, OTHER: 0.3}
 COLUMN_DISTANCE = 0.3
+ROLES: tuple[Role, ...] = ("insensitive", "sensitive")
 
 
-def load(dataset: str, label_role: str, seed: int, quick: bool) -> Task:
-    """Split 80 : 20."""
-    found = load_medical_cost(
-        frame="dict",
-        sensitive=SENSITIVE[dataset],
-        label_role="sensitive" if label_role == "sensitive" else "insensitive",
-    )
+def load(table: Table, seed: int, settings: ExperimentSettings) -> Task:
+    """Split 80 : 20; a quick run has all of the few records too."""
+    found = load_medical_cost(frame="dict", sensitive=table.sensitive, label_role=table.label_role)
     given = dict.fromkeys(found.schema.names("insensitive"), COLUMN_DISTANCE)
     label = found.schema.label.name
     given.pop(label, None)
-    if label_role == "insensitive":
-        given[label] = LABEL_DISTANCE[dataset]
-    return Task(found.schema, given, *fixed_split(found))
+    if table.given and table.label_role == "insensitive":
+        given[label] = LABEL_DISTANCE[table.dataset]
+    return Task(
+        found.schema,
+        given if table.given else None,
+        *fixed_split(found),
+        delta=settings.target_delta,
+        solver=settings.solver,
+    )
 
 
 def judge(results: Results) -> list[Claim]:
@@ -61,7 +66,7 @@ EXPERIMENT = Experiment(
     better="higher",
     shown=("R²", "RMSE"),
     tables=tuple(
-        Table(dataset, role) for dataset in (USUAL, OTHER) for role in ("insensitive", "sensitive")
+        Table(dataset, role, SENSITIVE[dataset]) for dataset in (USUAL, OTHER) for role in ROLES
     ),
     load=load,
     judge=judge,

@@ -12,13 +12,14 @@ from typing import Any
 
 from corrdp.errors import MissingExtraError
 from corrdp.experiments.claims import Claim
-from corrdp.experiments.experiment import Experiment
+from corrdp.experiments.evaluation import Evaluation
+from corrdp.experiments.experiment import Experiment, Table
 from corrdp.experiments.figures import draw, figure_name
 from corrdp.experiments.methods import METHODS
 from corrdp.experiments.results import Results
 from corrdp.files import write_bytes, write_text
 
-__all__ = ["cells", "check_extras", "claims_text", "page", "run_counts", "summary", "write_outputs"]
+__all__ = ["cells", "check_extras", "claims_text", "costs", "page", "summary", "write_outputs"]
 
 PAGE, SUMMARY = "report.html", "summary.json"
 GUARANTEES = ("holds", "record ε")
@@ -37,7 +38,7 @@ def check_extras() -> None:
             raise MissingExtraError(f"experiments need {name}: pip install 'corrdp[report]'")
 
 
-def write_outputs(experiment: Experiment, results: Results, folder: Path) -> dict[str, Path]:
+def write_outputs(evaluation: Evaluation, folder: Path) -> dict[str, Path]:
     """Figures, summary and page; returns the files by what they are.
 
     Raises
@@ -46,41 +47,56 @@ def write_outputs(experiment: Experiment, results: Results, folder: Path) -> dic
         If matplotlib or jinja2 is not installed; the results themselves are kept.
     """
     files, pictures = {}, {}
-    for table in results.tables:
-        if not results.epsilons(table):
-            continue
-        for kind, content in draw(experiment, results, table).items():
-            path = folder / f"{figure_name(table)}.{kind}"
+    for table in evaluation.filled:
+        if table.epsilons is not None:
+            continue  # a single ε of the experiment's own makes no curve
+        drawn = draw(evaluation.experiment, evaluation.results, table.key)
+        for kind, content in drawn.items():
+            path = folder / f"{figure_name(table.key)}.{kind}"
             write_bytes(path, content)
             files[path.name] = path
             if kind == "svg":
                 text = content.decode("utf-8")
-                pictures[table] = text[text.index("<svg") :]
-    found = summary(experiment, results)
+                pictures[table.key] = text[text.index("<svg") :]
+    found = summary(evaluation)
     files[SUMMARY], files[PAGE] = folder / SUMMARY, folder / PAGE
     write_text(files[SUMMARY], json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-    write_text(files[PAGE], page(experiment, results, pictures))
+    write_text(files[PAGE], page(evaluation, pictures))
     return files
 
 
-def summary(experiment: Experiment, results: Results) -> dict[str, Any]:
-    """Every claim with its verdict and figures, and what was run."""
+def summary(evaluation: Evaluation) -> dict[str, Any]:
+    """Every claim with its verdict and figures, what was asked for last, and what was run."""
+    runs, seconds = total(costs(evaluation.results))
     return {
-        "experiment": experiment.name,
-        "runs": run_counts(results)[0],
-        "seconds": run_counts(results)[1],
-        "claims": [claim.to_dict() for claim in experiment.judge(results)],
+        "experiment": evaluation.experiment.name,
+        "settings": evaluation.settings.to_dict(),
+        "runs": runs,
+        "seconds": seconds,
+        "claims": [claim.to_dict() for claim in evaluation.claims],
     }
 
 
-def run_counts(results: Results) -> tuple[int, float]:
-    """Number of trainings, and the processor time that they took, in seconds."""
-    seconds = {
-        (row.dataset, row.method, row.epsilon, row.seed, row.certificate): row.value
-        for row in results.rows
-        if row.metric == "seconds"
-    }
-    return len(seconds), sum(seconds.values())
+def costs(results: Results) -> dict[tuple[str, str], tuple[int, float]]:
+    """Trainings and their processor time in seconds, by table.
+
+    A training that stands in several tables counts for the first of them.
+    """
+    found: dict[tuple[str, str], tuple[int, float]] = {}
+    seen = set()
+    for row in results.rows:
+        run = (row.dataset, row.method, row.epsilon, row.seed, row.certificate)
+        if row.metric == "seconds" and run not in seen:
+            seen.add(run)
+            table = (row.dataset, row.label_role)
+            runs, seconds = found.get(table, (0, 0.0))
+            found[table] = (runs + 1, seconds + row.value)
+    return found
+
+
+def total(found: dict[tuple[str, str], tuple[int, float]]) -> tuple[int, float]:
+    """Trainings and seconds of all tables."""
+    return sum(runs for runs, _ in found.values()), sum(time for _, time in found.values())
 
 
 def cells(
@@ -104,7 +120,7 @@ def cells(
     return ["", *(f"ε = {e:g}" for e in grid)], rows
 
 
-def page(experiment: Experiment, results: Results, pictures: dict[tuple[str, str], str]) -> str:
+def page(evaluation: Evaluation, pictures: dict[tuple[str, str], str]) -> str:
     """One HTML page without script or network.
 
     Raises
@@ -121,31 +137,35 @@ def page(experiment: Experiment, results: Results, pictures: dict[tuple[str, str
     template = environment.from_string(
         resources.files("corrdp.experiments").joinpath("page.html").read_text(encoding="utf-8")
     )
-    counts = run_counts(results)
+    runs, seconds = total(costs(evaluation.results))
     return template.render(
-        experiment=experiment,
-        claims=experiment.judge(results),
+        experiment=evaluation.experiment,
+        settings=evaluation.described,
+        claims=evaluation.claims,
         methods=METHODS,
-        runs=counts[0],
-        minutes=f"{counts[1] / 60:.0f}",
+        runs=runs,
+        minutes=f"{seconds / 60:.1f}",
         sections=[
             {
-                "title": f"{table[0]}, {table[1]} label",
-                "svg": Markup(pictures.get(table, "")),  # our own drawing
-                "tables": _tables(experiment, results, table),
+                "title": title(table),
+                "not_run": "; ".join(evaluation.not_run(table)),
+                "svg": Markup(pictures.get(table.key, "")),  # our own drawing
+                "tables": _tables(evaluation, table),
             }
-            for table in results.tables
-            if results.epsilons(table)
+            for table in evaluation.filled
         ],
     )
 
 
-def _tables(
-    experiment: Experiment, results: Results, table: tuple[str, str]
-) -> Sequence[dict[str, Any]]:
-    found = []
+def title(table: Table) -> str:
+    """A table's name, its sensitive columns and its label's role."""
+    return f"{', '.join(table.key)} label"
+
+
+def _tables(evaluation: Evaluation, table: Table) -> Sequence[dict[str, Any]]:
+    experiment, found = evaluation.experiment, []
     for metric in (*experiment.shown, *GUARANTEES):
-        header, rows = cells(experiment, results, table, metric)
+        header, rows = cells(experiment, evaluation.results, table.key, metric)
         found.append({"metric": TITLES.get(metric, metric), "header": header, "rows": rows})
     return found
 

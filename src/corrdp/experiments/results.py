@@ -186,6 +186,11 @@ class Results:
         """(data set, label role), in the order of the rows."""
         return tuple(dict.fromkeys((row.dataset, row.label_role) for row in self.rows))
 
+    @property
+    def delta(self) -> float:
+        """δ of the runs, which is one for a folder; NaN where nothing was run."""
+        return self.rows[0].delta if self.rows else math.nan
+
     def methods(self, table: tuple[str, str]) -> tuple[str, ...]:
         """Methods of a table, in the order of the rows."""
         return tuple(

@@ -11,16 +11,25 @@ from typing import TypeAlias
 
 from joblib import Parallel, delayed
 
-from corrdp.errors import ConfigurationError
+from corrdp.errors import ConfigurationError, DataError
 from corrdp.experiments.catalogue import experiment_named
-from corrdp.experiments.experiment import Experiment, Run, planned
+from corrdp.experiments.experiment import (
+    Experiment,
+    Run,
+    Table,
+    check,
+    chosen_tables,
+    planned,
+    remembered,
+)
 from corrdp.experiments.fitting import fit
 from corrdp.experiments.results import Results, Row, read_rows, write_rows
+from corrdp.experiments.settings import ExperimentSettings, remembered_settings
 from corrdp.experiments.task import Task
 from corrdp.files import write_text
 from corrdp.version import __version__
 
-__all__ = ["RESULTS", "run_experiment", "was_quick"]
+__all__ = ["RESULTS", "folder_settings", "run_experiment"]
 
 RESULTS, SETTINGS = "results.csv", "settings.json"
 SAVE_EVERY = 10.0
@@ -30,10 +39,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 def run_experiment(
     experiment: Experiment,
     folder: Path,
+    settings: ExperimentSettings,
     *,
-    seeds: int,
-    epsilons: Sequence[float],
-    quick: bool = False,
     jobs: int = 1,
     time_limit: float | None = None,
     progress: Progress | None = None,
@@ -46,10 +53,7 @@ def run_experiment(
     folder : Path
         Of this experiment; ``results.csv`` and ``certificates/`` are kept there as it goes, and
         runs that are there already are not done again.
-    seeds : int
-    epsilons : sequence of float
-    quick : bool
-        Fewer records, as the experiment chooses.
+    settings : ExperimentSettings
     jobs : int
         Processes (joblib).
     time_limit : float, optional
@@ -60,26 +64,27 @@ def run_experiment(
     Raises
     ------
     ConfigurationError
-        If the folder holds results of other settings.
+        If the experiment cannot be run so, or the folder holds results of other settings.
     DatasetError
         If the data cannot be had.
     """
-    runs = planned(experiment, seeds, epsilons)
-    _check_settings(folder, {"quick": quick, "library_version": __version__})
+    runs = planned(experiment, settings)
+    _check_settings(folder, experiment, settings)
     rows = list(read_rows(folder / RESULTS))
-    done = {(r.dataset, r.label_role, r.method, r.epsilon, r.seed) for r in rows}
-    missing = [one for one in runs if one.key not in done]
-    if experiment.facts is not None and not rows:
-        rows += experiment.facts(quick)
+    done = {_key(row) for row in rows}
+    missing = [one for one in runs if not done.issuperset(one.keys)]
+    if not rows:
+        rows += _facts(experiment, settings)
+    kept = remembered(experiment, settings)
     finished, saved, started = len(runs) - len(missing), time.monotonic(), time.monotonic()
     try:
         with Parallel(n_jobs=jobs) as parallel:
             for batch in _batches(missing, max(1, 2 * jobs) if jobs != 1 else 1):
                 if time_limit is not None and time.monotonic() - started > time_limit:
                     break
-                todo = (delayed(_do)(experiment.name, one, folder, quick) for one in batch)
+                todo = (delayed(_do)(experiment.name, one, folder, kept) for one in batch)
                 for found in parallel(todo):
-                    rows += found
+                    rows += [row for row in found if _key(row) not in done]
                 finished += len(batch)
                 if progress is not None:
                     progress(finished, len(runs))
@@ -95,19 +100,31 @@ def _batches(runs: Sequence[Run], size: int) -> Iterable[Sequence[Run]]:
     return (runs[i : i + size] for i in range(0, len(runs), size))
 
 
-def _check_settings(folder: Path, settings: dict[str, object]) -> None:
-    """Results of different settings never stand in one file."""
-    found = _settings(folder)
+def _key(row: Row) -> tuple[str, str, str, float, int]:
+    return row.dataset, row.label_role, row.method, row.epsilon, row.seed
+
+
+def _facts(experiment: Experiment, settings: ExperimentSettings) -> list[Row]:
+    """Rows about the data, which are about the experiment's own sensitive columns."""
+    own = all(table.given for table in chosen_tables(experiment, settings))
+    return experiment.facts(settings) if own and experiment.facts is not None else []
+
+
+def _check_settings(folder: Path, experiment: Experiment, settings: ExperimentSettings) -> None:
+    """Refuse what cannot be run; results of different settings never stand in one file."""
+    check(experiment, settings)
+    entry = {**remembered(experiment, settings).to_entry(), "library_version": __version__}
+    found = _stored(folder)
     if found is None:
-        write_text(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
-    elif found != settings:
+        write_text(folder / SETTINGS, json.dumps(entry, indent=1) + "\n")
+    elif found != entry:
         raise ConfigurationError(
-            f"{folder} holds results of other settings ({found}); choose another --output or "
-            "remove it"
+            f"{folder} holds results of other settings ({found}, not {entry}); choose another "
+            "--output or remove it"
         )
 
 
-def _settings(folder: Path) -> object:
+def _stored(folder: Path) -> object:
     """What stands in the folder's settings; None where there are none."""
     path = folder / SETTINGS
     if not path.is_file():
@@ -118,21 +135,35 @@ def _settings(folder: Path) -> object:
         return "unreadable"
 
 
-def was_quick(folder: Path) -> bool:
-    """Whether the results of a folder are those of a quick run."""
-    found = _settings(folder)
-    return isinstance(found, dict) and found.get("quick") is True
+def folder_settings(folder: Path) -> ExperimentSettings:
+    """The settings behind the results of a folder; the usual where none are stored.
+
+    Raises
+    ------
+    DataError
+        If they cannot be read.
+    """
+    found = _stored(folder)
+    if found is None:
+        return ExperimentSettings()
+    try:
+        if not isinstance(found, dict):
+            raise ConfigurationError("cannot be read")
+        return remembered_settings({k: v for k, v in found.items() if k != "library_version"})
+    except ConfigurationError as error:
+        raise DataError(f"{folder / SETTINGS}: {error}; run the experiment anew") from None
 
 
 @lru_cache(maxsize=8)
-def _task(name: str, dataset: str, label_role: str, seed: int, quick: bool) -> Task:
+def _task(name: str, table: Table, seed: int, settings: ExperimentSettings) -> Task:
     """The task of a run; a process reads a data set once."""
-    return experiment_named(name).load(dataset, label_role, seed, quick)
+    return experiment_named(name).load(table, seed, settings)
 
 
-def _do(name: str, run: Run, folder: Path, quick: bool) -> list[Row]:
+def _do(name: str, run: Run, folder: Path, settings: ExperimentSettings) -> list[Row]:
     """One run: its rows, for every table that they belong to; its certificate on disk."""
-    task = _task(name, run.dataset, run.label_role, run.seed, quick)
+    seed = run.seed if run.table.fresh else 0
+    task = _task(name, run.table, seed, settings)
     outcome = fit(task, run.method, run.epsilon, run.seed)
     kept = ""
     if outcome.certificate is not None:
@@ -140,8 +171,8 @@ def _do(name: str, run: Run, folder: Path, quick: bool) -> list[Row]:
         outcome.certificate.save(folder / kept)
     return [
         Row(
-            run.dataset, role, run.method.name, run.epsilon, task.delta, run.seed, metric, value,
-            kept,
+            run.table.dataset, role, run.method.name, run.epsilon, task.delta, run.seed, metric,
+            value, kept,
         )
         for role in run.roles
         for metric, value in outcome.metrics.items()

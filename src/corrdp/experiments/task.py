@@ -15,13 +15,14 @@ from sklearn.model_selection import train_test_split
 from corrdp.datasets import Dataset
 from corrdp.distance import Distances, estimate_distances
 from corrdp.erm.fit import TrainingData
+from corrdp.erm.sampling import Solver
 from corrdp.errors import ConfigurationError, UtilityWarning
+from corrdp.experiments.settings import DELTA
 from corrdp.records import read_label, read_records
 from corrdp.schema import Schema
 
-__all__ = ["DELTA", "Pair", "Task", "fixed_split", "scaled_label", "training_data"]
+__all__ = ["Pair", "Task", "fixed_split", "scaled_label", "training_data"]
 
-DELTA = 1e-6
 TEST_SHARE = 0.2
 Pair: TypeAlias = tuple[Any, NDArray[Any]]
 Model: TypeAlias = Literal["linear", "network"]
@@ -76,6 +77,9 @@ class Task:
     excess : bool
         Whether the excess empirical risk is measured.
     delta : float
+        Below 1/n.
+    solver : {"gradient", "sgd"}
+        Of a linear model; a network takes full-batch steps.
     """
 
     schema: Schema
@@ -86,11 +90,17 @@ class Task:
     model: Model = "linear"
     excess: bool = False
     delta: float = DELTA
+    solver: Solver = "gradient"
 
     def __post_init__(self) -> None:
         if not 0 < self.delta < 1.0 / len(self.train[1]):
             raise ConfigurationError(
-                f"delta={self.delta!r} must lie below 1/n = {1.0 / len(self.train[1]):.3g}"
+                f"delta={self.delta!r} must be positive and lie below 1/n = "
+                f"{1.0 / len(self.train[1]):.3g}, the share of one record; choose a smaller one"
+            )
+        if self.model == "network" and self.solver != "gradient":
+            raise ConfigurationError(
+                f"solver={self.solver!r}: a network takes full-batch steps; leave it"
             )
 
     @property
