@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from corrdp.datasets import load_sepsis
 from corrdp.experiments import sepsis
-from corrdp.schema import Numeric
+from corrdp.experiments.fitting import fit
+from corrdp.experiments.methods import method_named
+from corrdp.experiments.settings import ExperimentSettings
+from corrdp.experiments.task import Task, first_records
+from corrdp.schema import Numeric, Role
 
 SEX = "sex_0male_1female"
 
@@ -65,8 +72,24 @@ def test_given_distances_are_counted_and_rounded_up(
         assert counted <= stated
 
 
+def quick_task(role: Role = "insensitive", **chosen: Any) -> Task:
+    (table,) = (one for one in sepsis.EXPERIMENT.tables if one.label_role == role)
+    return sepsis.load(table, 0, ExperimentSettings(quick=True, **chosen))
+
+
+def test_the_solver_reaches_networks_with_noise(primary: dict[str, np.ndarray]) -> None:
+    task = quick_task(solver="sgd", delta=1e-5)
+    task = replace(task, train=first_records(task.train, 300))
+    certificate = fit(task, method_named("CorrDP given"), 1.0, 0).certificate
+    assert certificate is not None
+    assert certificate.holds
+    assert certificate.delta == 1e-5
+    assert '"rate": 0.' in json.dumps(certificate.to_dict())
+    assert fit(task, method_named("non-private"), 1.0, 0).certificate is None
+
+
 def test_the_model_sees_only_bins(primary: dict[str, np.ndarray]) -> None:
-    task = sepsis.load("sepsis", "insensitive", 0, True)
+    task = quick_task()
     column = task.schema.columns[sepsis.AGE]
     assert isinstance(column, Numeric)
     assert (column.resolution, column.bins) == ("binned", sepsis.age_edges())

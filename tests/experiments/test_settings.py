@@ -141,7 +141,6 @@ def test_own_sensitive_columns_are_the_usual_settings() -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "said"),
     [
-        ("sepsis", ExperimentSettings(solver="sgd"), "network takes full-batch steps"),
         ("synthetic", ExperimentSettings(sensitive=("u1",)), "simulated around s1"),
         ("synthetic", ExperimentSettings(delta=1e-4), "below 1/n = 0.0001.*choose a smaller"),
     ],

@@ -48,7 +48,7 @@ LabelRole: TypeAlias = Annotated[
     str | None, typer.Option(help="Tables to run: insensitive,sensitive (synthetic also public).")
 ]
 SolverName: TypeAlias = Annotated[
-    str, typer.Option(help="Steps of linear models: gradient (all records) or sgd (samples).")
+    str, typer.Option(help="Steps on all records (gradient) or on samples (sgd).")
 ]
 Calibrations: TypeAlias = Annotated[
     str, typer.Option("--calibration", help="CorrDP's ways to run; baselines always are.")

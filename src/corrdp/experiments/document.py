@@ -133,7 +133,7 @@ def _ran_row(
         _range(counts),
         "; ".join(one.not_run(table)) if grid else "the whole table",
         f"{runs}",
-        f"{seconds / 60:.1f} min",
+        f"{seconds / 60:.1f} min" if seconds >= 60 else f"{seconds:.0f} s",
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from corrdp.errors import ConfigurationError, SchemaError
@@ -73,8 +73,8 @@ class Experiment:
         Results to claims.
     facts : callable, optional
         (settings) to rows about the data themselves, computed once.
-    fixed : mapping of str to str
-        Settings ("sensitive", "solver") that cannot be chosen here, with the reason.
+    bound : str
+        Why other sensitive columns cannot be chosen; empty where they can.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Experiment:
     load: Callable[[Table, int, ExperimentSettings], Task]
     judge: Callable[[Results], list[Claim]]
     facts: Callable[[ExperimentSettings], list[Row]] | None = None
-    fixed: Mapping[str, str] = field(default_factory=dict)
+    bound: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,12 +123,8 @@ def chosen_tables(experiment: Experiment, settings: ExperimentSettings) -> tuple
     Raises
     ------
     ConfigurationError
-        If the experiment has no such tables, or its sensitive columns or solver are fixed.
+        If the experiment has no such tables, or its sensitive columns cannot be chosen.
     """
-    if settings.solver != "gradient" and "solver" in experiment.fixed:
-        raise ConfigurationError(
-            f"{experiment.name}: solver={settings.solver!r}: {experiment.fixed['solver']}; leave it"
-        )
     tables = _with_sensitive(experiment, settings)
     roles = dict.fromkeys(table.label_role for table in tables)
     for role in settings.label_roles or ():
@@ -148,10 +144,9 @@ def _with_sensitive(experiment: Experiment, settings: ExperimentSettings) -> tup
     if names is None:
         return experiment.tables
     own = tuple(table for table in experiment.tables if set(table.sensitive) == set(names))
-    if not own and "sensitive" in experiment.fixed:
+    if not own and experiment.bound:
         raise ConfigurationError(
-            f"{experiment.name}: sensitive={','.join(names)}: {experiment.fixed['sensitive']}; "
-            "leave it"
+            f"{experiment.name}: sensitive={','.join(names)}: {experiment.bound}; leave it"
         )
     first, columns = experiment.tables[0].dataset, tuple(sorted(names))
     return own or tuple(

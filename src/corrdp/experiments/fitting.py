@@ -209,6 +209,7 @@ def _network(task: Task, method: Method, epsilon: float, seed: int) -> Outcome:
         delta=task.delta,
         distances=distances if method.private else None,
         calibration=method.calibration,
+        solver=task.solver if method.private else "gradient",
         random_state=seed,
     )
     model.fit(*task.train)

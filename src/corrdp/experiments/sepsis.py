@@ -131,5 +131,4 @@ EXPERIMENT = Experiment(
     tables=(Table(NAME, "insensitive", SENSITIVE), Table(NAME, "sensitive", SENSITIVE)),
     load=load,
     judge=judge,
-    fixed={"solver": "its network takes full-batch steps"},
 )

@@ -52,7 +52,7 @@ class ExperimentSettings:
     seeds : int, optional
         Runs behind every number: 10, quick 3.
     solver : {"gradient", "sgd"}
-        Of linear models: steps on all records, or on Poisson samples.
+        Steps on all records, or on Poisson samples. Training without noise has none.
     calibration : tuple of {"optimal", "published"}
         CorrDP's ways to train that are run; baselines always are.
     quick : bool

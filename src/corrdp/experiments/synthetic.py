@@ -227,7 +227,5 @@ EXPERIMENT = Experiment(
     ),
     load=load,
     judge=judge,
-    fixed={
-        "sensitive": "the records are simulated around s1, s2, … and distances to these are exact"
-    },
+    bound="the records are simulated around s1, s2, … and distances to these are exact",
 )

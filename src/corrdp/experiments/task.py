@@ -79,7 +79,7 @@ class Task:
     delta : float
         Below 1/n.
     solver : {"gradient", "sgd"}
-        Of a linear model; a network takes full-batch steps.
+        Steps on all records or on Poisson samples.
     """
 
     schema: Schema
@@ -97,10 +97,6 @@ class Task:
             raise ConfigurationError(
                 f"delta={self.delta!r} must be positive and lie below 1/n = "
                 f"{1.0 / len(self.train[1]):.3g}, the share of one record; choose a smaller one"
-            )
-        if self.model == "network" and self.solver != "gradient":
-            raise ConfigurationError(
-                f"solver={self.solver!r}: a network takes full-batch steps; leave it"
             )
 
     @property
