@@ -1,6 +1,6 @@
 """How often confidence limits of the distance cover the truth (docs/distances.md).
 
-    python benchmarks/coverage.py [--draws 2000]
+    python benchmarks/coverage.py [--draws 2000] [--methods H "private, split"]
 
 prints two markdown tables: coverage per design and method, which must not be below .95 by more
 than simulation error, and coverage of procedures with a planted fault, which must.
@@ -56,6 +56,13 @@ def skewed(records: int = 10_000) -> Design:
     return Design("5 × 10, skewed", _normal(1 / np.arange(1, 6)), _normal(rows), records)
 
 
+def even_levels(records: int = 10_000) -> Design:
+    """5 equally frequent levels × 10 cells with frequencies between 1, 1/2, 1/3, … and even."""
+    base = _normal(1 / np.arange(1, 11))
+    rows = [(1 - 0.06 * a) * base + 0.06 * a * 0.1 for a in range(5)]
+    return Design("5 × 10, even levels", _normal(np.ones(5)), _normal(rows), records)
+
+
 def rare_level(records: int = 10_000) -> Design:
     """2 levels × 2 cells, one level with 3 % of the records."""
     return Design("2 × 2, rare level", _normal([97, 3]), _normal([[7, 3], [3, 7]]), records)
@@ -67,7 +74,7 @@ def small(records: int = 600) -> Design:
 
 
 def designs() -> list[Design]:
-    """Nine populations from 2 to 50 levels and 2 to 40 cells."""
+    """Ten populations from 2 to 50 levels and 2 to 40 cells."""
     rng = np.random.default_rng(2026)
     many = np.tile([0.5, 0.5], (50, 1))
     many[7] = [0.62, 0.38]
@@ -82,6 +89,7 @@ def designs() -> list[Design]:
         small(),
         rare_level(),
         skewed(),
+        even_levels(),
         Design("50 × 2, one level deviates", _normal(np.ones(50)), many, 20_000),
         Design("2 × 40, skewed cells", _normal([3, 1]), wide, 5_000),
         Design("10 × 6, two rare levels", _normal([20] * 8 + [1, 1]), rare, 10_000),
@@ -105,12 +113,16 @@ METHODS: dict[str, Limit] = {
     "H": lambda counts, rng: bounds.upper_limit(counts, GAMMA, "H").value,
     "CP": lambda counts, rng: bounds.upper_limit(counts, GAMMA, "CP").value,
     "published": lambda counts, rng: bounds.upper_limit(counts, GAMMA, "published").value,
-    "private": lambda counts, rng: noisy.upper_limit(add_noise(counts, rng), GAMMA).value,
+    "private": lambda counts, rng: (
+        noisy.upper_limit(add_noise(counts, rng), GAMMA, int(counts.sum())).value
+    ),
     "private, split": lambda counts, rng: (
-        noisy_split.split_limit(add_noise(counts, rng), GAMMA).value
+        noisy_split.split_limit(add_noise(counts, rng), GAMMA, int(counts.sum())).value
     ),
     "lower": lambda counts, rng: -bounds.lower_limit(counts, GAMMA),
-    "private lower": lambda counts, rng: -noisy.lower_limit(add_noise(counts, rng), GAMMA),
+    "private lower": lambda counts, rng: (
+        -noisy.lower_limit(add_noise(counts, rng), GAMMA, int(counts.sum()))
+    ),
 }
 ENUMERATED = ("CP", "private, split")
 
@@ -223,16 +235,18 @@ def faults(draws: int, seed: int = 7) -> list[tuple[str, float, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--draws", type=int, default=2000)
-    draws = parser.parse_args().draws
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    options = parser.parse_args()
+    draws, chosen = options.draws, {name: METHODS[name] for name in options.methods}
     start = time.perf_counter()
     print(f"{draws} draws, γ = {GAMMA}; acceptable from {acceptable(draws):.3f}\n")
-    print("| population | n | d | " + " | ".join(METHODS) + " |")
-    print("|---|---|---|" + "---|" * len(METHODS))
+    print("| population | n | d | " + " | ".join(chosen) + " |")
+    print("|---|---|---|" + "---|" * len(chosen))
     for number, design in enumerate(designs()):
         many = design.conditional.shape[1] > MAX_ENUMERATED_CELLS
         found = [
             "–" if many and name in ENUMERATED else f"{coverage(design, m, draws, number):.4f}"
-            for name, m in METHODS.items()
+            for name, m in chosen.items()
         ]
         print(
             f"| {design.name} | {design.records} | {design.truth:.3f} | {' | '.join(found)} |",

@@ -13,7 +13,7 @@ import argparse
 import math
 
 import numpy as np
-from coverage import GAMMA, Counts, Design, skewed
+from coverage import GAMMA, Counts, Design, even_levels, skewed
 
 from corrdp.distance import bounds, noisy, noisy_split
 from corrdp.distance.noisy import NoisyTable
@@ -24,15 +24,20 @@ DELTA = 1e-6
 
 
 def populations() -> list[Design]:
-    """A skewed 5 × 10 table, a random one with the same frequencies, and a 2 × 2 one."""
+    """5 × 10 tables with skewed cells, and a 2 × 2 one.
+
+    Levels even, skewed as the cells are, and the same with cells drawn at random. With even levels
+    the published limit, H and CP exceed d by .115, .046 and .051 at n = 10,000.
+    """
     one = skewed()
     rng = np.random.default_rng(1)
     base = 1 / np.arange(1, 11)
     drawn = rng.dirichlet(20 * base / base.sum(), 5)
     even = np.array([[0.65, 0.35], [0.35, 0.65]])
     return [
+        even_levels(),
         one,
-        Design("5 × 10, skewed, drawn at random", one.share, drawn, one.records),
+        Design("5 × 10, drawn at random", one.share, drawn, one.records),
         Design("2 × 2, even", np.array([0.5, 0.5]), even, one.records),
     ]
 
@@ -49,19 +54,19 @@ def release(counts: Counts, epsilon: float, weight: float, rng: np.random.Genera
 
 def limits(counts: Counts, rng: np.random.Generator) -> dict[str, float]:
     """Every method's limit for one draw."""
-    alone = release(counts, 0.15, 1.0, rng)
+    alone, n = release(counts, 0.15, 1.0, rng), int(counts.sum())
     return {
         "published": bounds.upper_limit(counts, GAMMA, "published").value,
         "H": bounds.upper_limit(counts, GAMMA, "H").value,
         "CP": bounds.upper_limit(counts, GAMMA, "CP").value,
-        "private ε .15": noisy.upper_limit(alone, GAMMA).value,
-        "split form": noisy_split.split_limit(alone, GAMMA).value,
-        "private ε .3": noisy.upper_limit(release(counts, 0.3, 1.0, rng), GAMMA).value,
+        "private ε .15": noisy.upper_limit(alone, GAMMA, n).value,
+        "split form": noisy_split.split_limit(alone, GAMMA, n).value,
+        "private ε .3": noisy.upper_limit(release(counts, 0.3, 1.0, rng), GAMMA, n).value,
         "label of 7 tables, ε .15": noisy.upper_limit(
-            release(counts, 0.15, 0.5, rng), GAMMA / 7
+            release(counts, 0.15, 0.5, rng), GAMMA / 7, n
         ).value,
         "column of 7, ε .15": noisy.upper_limit(
-            release(counts, 0.15, 0.5 / 6, rng), GAMMA / 7
+            release(counts, 0.15, 0.5 / 6, rng), GAMMA / 7, n
         ).value,
     }
 
