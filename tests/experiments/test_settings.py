@@ -157,6 +157,11 @@ def test_an_experiment_refuses_before_it_runs(
     [
         ("adult", ExperimentSettings(sensitive=("sex", "faith")), "faith.*workclass"),
         ("medical", ExperimentSettings(sensitive=("charges",)), "own role"),
+        (
+            "medical",
+            ExperimentSettings(sensitive=("age", "sex", "bmi", "children", "smoker", "region")),
+            "every column; leave out",
+        ),
         ("medical", ExperimentSettings(delta=1e-3), r"delta=0\.001 .*1/n = 0\.000935"),
     ],
 )

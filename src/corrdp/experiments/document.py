@@ -152,9 +152,10 @@ def _claim(letter: str, judged: Sequence[tuple[Experiment, Claim]]) -> str:
             continue
         lines += [f"**{experiment.title}: {claim.verdict}.** {claim.claim}", ""]
         lines += [f"* {figure}" for figure in claim.figures]
+        if claim.figures:
+            lines.append("")
         if claim.why:
-            lines += ["", f"Why: {claim.why}"]
-        lines.append("")
+            lines += [f"Why: {claim.why}", ""]
     return "\n".join(lines)
 
 

@@ -199,9 +199,14 @@ def check(experiment: Experiment, settings: ExperimentSettings) -> None:
         return
     for table in {table.dataset: table for table in tables}.values():
         try:
-            experiment.load(table, 0, settings)
+            schema = experiment.load(table, 0, settings).schema
         except (ConfigurationError, SchemaError) as error:
             raise ConfigurationError(f"{experiment.name}: {error}") from None
+        if set(schema.used) <= set(table.sensitive):
+            raise ConfigurationError(
+                f"{experiment.name}: sensitive={','.join(table.sensitive)} is every column; leave "
+                "out at least one"
+            )
 
 
 def planned(experiment: Experiment, settings: ExperimentSettings) -> list[Run]:
