@@ -125,7 +125,7 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
         """The label of the schema must be of the estimator's kind."""
         raise NotImplementedError
 
-    def _loss(self, schema: Schema) -> Loss:
+    def _losses(self, schema: Schema) -> tuple[Loss, ...]:
         raise NotImplementedError
 
     def _exact_loss(self, schema: Schema) -> Loss:
@@ -172,9 +172,11 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
             listed = (float(clips),) * len(default_clips(self._network(schema)))
         else:
             listed = tuple(clips)
+        loss, *gentler = self._losses(schema)
         return NetworkRecipe(
             self._network(schema),
-            self._loss(schema),
+            loss,
+            tuple(gentler),
             self._class_weights(schema),
             listed,
             self.steps,

@@ -40,9 +40,9 @@ from corrdp.schema import Label, Schema
 __all__ = ["CorrDPMLPClassifier", "CorrDPMLPRegressor"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
-# Residual clips: ½ halves what a whole record can do and leaves a label's change as it is; .7 was
-# the best of a grid where the label's kind has a budget of its own.
-HALF, MOST = 0.5, 0.7
+# Residual clips, from none to the tightest that noise can make worth its bias; ½, for ordinary DP,
+# halves what a whole record can do and leaves a label's change as it is.
+CLIPS, HALF = (1.0, 0.85, 0.7), 0.5
 
 
 class CorrDPMLPClassifier(ClassifierMixin, NetworkModel):  # type: ignore[misc]
@@ -69,8 +69,9 @@ class CorrDPMLPClassifier(ClassifierMixin, NetworkModel):  # type: ignore[misc]
     output_norm, initial_scale : float
         Norm of the output weights; standard deviation of the public random start.
     residual_clip : float, optional
-        The residual is clipped to ±it, in (0, 1], two classes only. Default: ½ where everything
-        is sensitive (it halves what a whole record can do), else .7.
+        The residual is clipped to ±it, in (0, 1], two classes only; a clip is biased at any ε.
+        Default: the largest of 1 (no clip), .85 and .7 whose noise leaves 200 steps, or .7; where
+        everything is sensitive down to ½, which halves what a whole record can do.
     clips : float or sequence of float, optional
         Clip of the signal per hidden layer, and of the hidden values at trained output weights.
     steps, learning_rate, scale : optional
@@ -183,19 +184,18 @@ class CorrDPMLPClassifier(ClassifierMixin, NetworkModel):  # type: ignore[misc]
         classes = len(schema.label.names)
         return 1 if classes == 2 else classes
 
-    def _loss(self, schema: Schema) -> Loss:
+    def _losses(self, schema: Schema) -> tuple[Loss, ...]:
         if self._outputs(schema) > 1:
             if self.residual_clip is not None:
                 raise ConfigurationError(
                     f"residual_clip={self.residual_clip!r} is for two classes; use clips="
                 )
-            return Softmax()
+            return (Softmax(),)
+        if self.residual_clip is not None:
+            return (ClippedResidual(self.residual_clip),)
         sensitive = set(schema.names("sensitive")) == set(schema.used)
         everything = sensitive and schema.label.role == "sensitive"
-        clip = self.residual_clip
-        if clip is None:
-            clip = HALF if everything else MOST
-        return ClippedResidual(clip)
+        return tuple(map(ClippedResidual, (*CLIPS, HALF) if everything else CLIPS))
 
     def _exact_loss(self, schema: Schema) -> Loss:
         return Logistic() if self._outputs(schema) == 1 else Softmax()
@@ -312,8 +312,8 @@ class CorrDPMLPRegressor(RegressorMixin, NetworkModel):  # type: ignore[misc]
                 "Label(name, low=..., high=...)"
             )
 
-    def _loss(self, schema: Schema) -> Loss:
-        return Squared(float(self.residual_clip or math.nan), 2.0)
+    def _losses(self, schema: Schema) -> tuple[Loss, ...]:
+        return (Squared(float(self.residual_clip or math.nan), 2.0),)
 
     def _exact_loss(self, schema: Schema) -> Loss:
         return Squared(math.inf, 2.0)

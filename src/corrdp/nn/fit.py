@@ -79,6 +79,10 @@ STEPS_MIN, STEPS_MAX = 40, 250
 # squared loss.
 REACH = 7.5
 RATE_LOGISTIC, RATE_SQUARED = 15.0, 5.0
+# With fewer steps than these, noise costs more than a tighter clip's bias.
+ENOUGH_STEPS = 200
+# Where noise would allow for more steps than these, skip weights move faster, up to B times.
+CALM_STEPS = 500
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,6 +117,8 @@ class NetworkRecipe:
     shape : Network
         Its encoder is replaced by the declaration's.
     loss : Loss
+    gentler : tuple of Loss
+        With smaller bounds each, for more noise: see ``suited``.
     class_weights : tuple of float, optional
     clips : tuple of float
         Empty for the defaults.
@@ -128,6 +134,7 @@ class NetworkRecipe:
 
     shape: Network
     loss: Loss
+    gentler: tuple[Loss, ...] = ()
     class_weights: tuple[float, ...] | None = None
     clips: tuple[float, ...] = ()
     steps: int | None = None
@@ -143,6 +150,20 @@ class NetworkRecipe:
             )
         check_solver(self.solver, self.sample_rate)
 
+    def suited(self, declaration: Declaration) -> NetworkRecipe:
+        """The same with the first loss whose noise leaves enough steps, or the gentlest.
+
+        A clipped residual is biased, at any ε; without a clip a record moves more. What decides
+        is public: bounds, budgets and n.
+        """
+        recipe = replace(self, gentler=())
+        for loss in self.gentler:
+            table = recipe._table(LATTICES[0], declaration)
+            if recipe._reach(table, recipe._budget(declaration), declaration.n) >= ENOUGH_STEPS:
+                break
+            recipe = replace(recipe, loss=loss)
+        return recipe
+
     def prepare(self, declaration: Declaration) -> NetworkTask:
         """Fix everything that the guarantee rests on, from public numbers alone.
 
@@ -151,29 +172,38 @@ class NetworkRecipe:
         ConfigurationError
             If the sampler's slack does not fit into the reserved share of some kind's loss.
         """
-        problem, task = "", None
+        problem, task, recipe = "", None, self.suited(declaration)
         for lattice in LATTICES:
-            task = self._on(lattice, declaration, task)
+            task = recipe._on(lattice, declaration, task)
             problem = _slack_problem(task)
             if not problem:
                 return task
         raise ConfigurationError(problem)
 
+    def _table(self, lattice: NetworkLattice, declaration: Declaration) -> NetworkSensitivity:
+        encoder = Encoder(declaration.schema, self.shape.encoder.scale, lattice.feature_bits)
+        network = replace(self.shape, encoder=encoder)
+        query = GradientQuery(network, self.loss, self.class_weights, self.clips, lattice)
+        return NetworkSensitivity(query, declaration.kinds, declaration.target.records_per_person)
+
+    def _budget(self, declaration: Declaration) -> FloatArray:
+        """β_k; under sampling without what a released distance adds, as the accountant's T."""
+        if self.solver == "sgd":
+            return np.array([one.fixed for one in declaration.budgets()])
+        return np.array([one.mu_squared for one in declaration.budgets()])
+
+    @staticmethod
+    def _reach(table: NetworkSensitivity, budget: FloatArray, records: int) -> float:
+        """How many steps the noise allows for."""
+        return REACH / max(relative_noise(table, budget, records), 1e-12)
+
     def _on(
         self, lattice: NetworkLattice, declaration: Declaration, finer: NetworkTask | None
     ) -> NetworkTask:
         """The task on a lattice; ``finer`` is the one that was tried before."""
-        scale = self.shape.encoder.scale
-        encoder = Encoder(declaration.schema, scale, lattice.feature_bits)
-        network = replace(self.shape, encoder=encoder)
-        query = GradientQuery(network, self.loss, self.class_weights, self.clips, lattice)
-        rows = declaration.target.records_per_person
-        table = NetworkSensitivity(query, declaration.kinds, rows)
-        budgets = declaration.budgets()
-        budget = np.array([one.mu_squared for one in budgets])
-        if self.solver == "sgd":
-            # the number of steps enters the accountant, so it must not follow a released distance
-            budget = np.array([one.fixed for one in budgets])
+        table = self._table(lattice, declaration)
+        query, network = table.query, table.query.network
+        budgets, budget = declaration.budgets(), self._budget(declaration)
         base, sampling = None, None if finer is None else finer.setup.sampling
         if finer is not None and sampling is not None and self.calibration == "optimal":
             # rate, presence, changes and steps hold on any lattice: each step's noise meets them
@@ -186,7 +216,7 @@ class NetworkRecipe:
         else:
             limit = 1.01 * base
         setup = NetworkSetup(
-            scale,
+            self.shape.encoder.scale,
             network.to_dict(),
             self.loss,
             query.class_weights,
@@ -221,11 +251,10 @@ class NetworkRecipe:
 
         Where a sample rate of the user's asks for more steps, they are smaller ones.
         """
-        network = table.query.network
+        network, reach = table.query.network, self._reach(table, budget, records)
         steps = None if self.steps is None else checked_whole("steps", self.steps)
         if steps is None:
-            relative = relative_noise(table, budget, records)
-            steps = int(np.clip(round(REACH / max(relative, 1e-12)), STEPS_MIN, STEPS_MAX))
+            steps = int(np.clip(round(reach), STEPS_MIN, STEPS_MAX))
         smaller = 1.0
         if self.steps is None and self.sample_rate is not None and self.calibration == "optimal":
             sample_rate, usual = checked_rate(self.sample_rate, 1.0), steps
@@ -236,7 +265,8 @@ class NetworkRecipe:
             rate = smaller * product / network.output_norm**2
         else:
             rate = checked_number("learning_rate", self.learning_rate, SMALLEST)
-        return NetworkPlan(steps, rate, SKIP_RADIUS, (4 * steps) // 5)
+        calm = float(np.clip(reach / CALM_STEPS, 1.0, max(1.0, network.output_norm)))
+        return NetworkPlan(steps, rate, SKIP_RADIUS, (4 * steps) // 5, calm)
 
 
 def relative_noise(table: NetworkSensitivity, budget: FloatArray, records: int) -> float:

@@ -49,23 +49,32 @@ class NetworkPlan:
         Ball that the skip weights are projected on, output bias included.
     average_from : int
         The model is the mean of iterates average_from .. T.
+    skip_factor : float
+        η of the skip weights is so many times as large: nothing amplifies them as the output
+        weights do the hidden layer.
     """
 
     steps: int
     learning_rate: float
     skip_radius: float
     average_from: int
+    skip_factor: float = 1.0
 
     def __post_init__(self) -> None:
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
             raise ConfigurationError(f"steps={self.steps!r} must be a whole number >= 1")
-        for name in ("learning_rate", "skip_radius"):
+        for name in ("learning_rate", "skip_radius", "skip_factor"):
             value = getattr(self, name)
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not (number and 0 < value < math.inf):
                 raise ConfigurationError(f"{name}={value!r} must be a positive finite number")
         if not 0 <= self.average_from <= self.steps:
             raise ConfigurationError(f"average_from={self.average_from!r} must lie in 0..steps")
+
+    def rates(self, network: Network) -> FloatArray:
+        """η of every parameter."""
+        factor = [self.skip_factor if b.path == "skip" else 1.0 for b in network.blocks]
+        return self.learning_rate * network.spread(np.array(factor))
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,7 +148,7 @@ def train_network(
         raise ConfigurationError("private training needs a lattice")
     query.check_exact_sum(inputs.size)
     expected = inputs.size * (1.0 if sampling is None else sampling.rate)
-    run = _begun(plan, network, noise, start)
+    rates, run = plan.rates(network), _begun(plan, network, noise, start)
     iterates, sigmas = run.iterates, run.sigma
     allocator = _Allocator(table, step_budget, sampling)
     for step in range(0 if start is None else len(start.sigma), plan.steps):
@@ -154,7 +163,7 @@ def train_network(
         total = gradient_sum(query, parameters, batch, label)
         spread = network.spread(sigmas[step])
         noisy = release(total, spread, query.lattice.spacing, noise.child("gradient", step))
-        moved = parameters - plan.learning_rate / expected * noisy
+        moved = parameters - rates / expected * noisy
         iterates[step + 1] = single_precision(network.project(moved, plan.skip_radius))
         if keep is not None:
             keep(NetworkRun(iterates[: step + 2], sigmas[: step + 1]))
