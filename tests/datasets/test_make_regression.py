@@ -84,6 +84,31 @@ def test_an_insensitive_label_has_distance_one() -> None:
     assert top.mean() > 0.9 and bottom.mean() < -0.9
 
 
+@pytest.mark.parametrize("distance", [0.0, 0.4])
+def test_a_label_that_tells_less(distance: float) -> None:
+    settings: dict[str, Any] = {"columns": 4, "sensitive": 1, "random_state": 3, "frame": "dict"}
+    data = make_regression(400_000, label_distance=distance, **settings)
+    assert data.distances["y"] == distance
+    # an extreme label is the record's own where the columns are extreme too
+    public = make_regression(5, label_role="public", **settings)
+    assert data.joint_distance == (1.0 if distance else public.joint_distance)
+    # P(s | y) moves by the distance from the smallest labels to the largest, nowhere by more
+    order = np.argsort(data.y)
+    share = (data.X["s1"][order] > 0).reshape(400, -1).mean(axis=1)
+    assert np.ptp(share) < distance + 0.12
+    assert abs(share[-10:].mean() - share[:10].mean()) == pytest.approx(distance, abs=0.03)
+    # the same law of y, weaker coefficients
+    full = make_regression(400_000, **settings)
+    assert full.coefficients is not None and data.coefficients is not None
+    for q in (0.01, 0.2, 0.5, 0.9):
+        assert np.quantile(data.y, q) == pytest.approx(np.quantile(full.y, q), abs=0.01)
+    X = np.column_stack([*data.X.values()])
+    found = np.linalg.lstsq(X, data.y, rcond=None)[0]
+    assert found == pytest.approx([*data.coefficients.values()], abs=0.01)
+    expected = distance * np.array([*full.coefficients.values()])
+    assert [*data.coefficients.values()] == pytest.approx(expected)
+
+
 def test_table_fits_its_schema() -> None:
     data = make_regression(1_000, noise=0.5, distance=1.0, random_state=2)
     assert read_records(data.X, data.schema).size == 1_000
@@ -110,6 +135,8 @@ def test_many_sensitive_columns() -> None:
         ({"noise": 0.0}, "noise=0.0"),
         ({"noise": float("nan")}, "noise=nan"),
         ({"noise": float("inf")}, "noise=inf"),
+        ({"label_distance": 1.5}, "label_distance=1.5"),
+        ({"label_distance": float("nan")}, "label_distance=nan"),
         ({"label_role": "sensitive"}, "label_role='sensitive'"),
     ],
 )

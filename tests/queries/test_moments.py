@@ -19,8 +19,10 @@ from corrdp.encoding import INTERCEPT, Encoder
 from corrdp.erm.exact import least_squares
 from corrdp.errors import ConfigurationError, DataError, UtilityWarning
 from corrdp.noise import noise_source
+from corrdp.privacy.certificate import certified_loss
 from corrdp.privacy.ledger import decode_array, encode_array
 from corrdp.queries import SecondMoments, release
+from corrdp.queries import plan as queries_plan
 from corrdp.queries.coding import read_checked
 from corrdp.queries.plan import draw
 from corrdp.queries.regression import (
@@ -93,6 +95,29 @@ def test_every_unknown_entry_has_the_variance_of_its_noise() -> None:
     names = SecondMoments((*SCHEMA.used, "y")).layout(SCHEMA)[1]
     assert names[-1] == INTERCEPT
     assert known.sum() == 1 + 2 * 2 + 4 + 4  # n; zeros of s and g; w with itself and the constant
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.01, 1e-3])
+def test_a_coarser_lattice_makes_room_for_much_noise(epsilon: float) -> None:
+    one = declaration(epsilon=epsilon, n=1000)
+    plan = plan_moments(one)
+    finest = queries_plan._bits(plan.blocks, plan.noise, one.n)
+    assert (plan.bits < finest) == (epsilon < 0.1)
+
+    def lost(bits: int) -> list[float]:
+        sampler = replace(plan, bits=bits).sampler()
+        used = zip(one.budgets(), plan.use(), strict=True)
+        return [
+            certified_loss([math.sqrt(use)], [sampler], budget.delta) / budget.epsilon
+            for budget, use in used
+            if math.isfinite(budget.mu_squared)
+        ]
+
+    assert max(lost(plan.bits)) <= 1.0
+    if plan.bits < finest:  # and no coarser than it has to be
+        assert max(lost(plan.bits + 1)) > 1.0
+    # rounding is nothing beside the noise
+    assert one.n * 2.0**-plan.bits < 0.01 * plan.noise[plan.noise > 0].min()
 
 
 def test_counts_within_a_category_are_released_once() -> None:

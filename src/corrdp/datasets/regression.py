@@ -11,7 +11,15 @@ from scipy.special import ndtr, ndtri
 
 from corrdp.datasets.dataset import Array, Frame, make_frame
 from corrdp.datasets.population import Channels, Population
-from corrdp.datasets.simulated import LABEL, TOO_LARGE, Seed, Simulated, check_count, per_column
+from corrdp.datasets.simulated import (
+    LABEL,
+    TOO_LARGE,
+    Seed,
+    Simulated,
+    check_count,
+    check_unit,
+    per_column,
+)
 from corrdp.errors import ConfigurationError
 from corrdp.noise import NoiseSource, noise_source
 from corrdp.schema import Column, Label, Numeric, Role, Schema
@@ -31,6 +39,7 @@ def make_regression(
     sensitive: int = 3,
     distance: float | Sequence[float] = 0.1,
     noise: float = 0.1,
+    label_distance: float = 1.0,
     label_role: Literal["insensitive", "public"] = "insensitive",
     frame: Frame = "pandas",
     random_state: Seed = None,
@@ -51,9 +60,12 @@ def make_regression(
         Marginal distances d_i in [0, 1] to the joint sensitive tuple.
     noise : float
         Standard deviation of the error before it is cut off at four of them.
+    label_distance : float
+        Distance d_y of the label, in [0, 1]. The extreme values of θᵀx + error tell s, which is
+        distance 1; with probability 1 − d_y the label is an independent draw of the same law
+        instead, which tells nothing, and the coefficients of y are d_y·θ.
     label_role : {"insensitive", "public"}
-        The extreme values of y tell s, so an insensitive label has distance 1. A public label is
-        *not* in the background of the distances: they are marginal.
+        A public label is *not* in the background of the distances: they are marginal.
     frame : {"pandas", "polars", "pyarrow", "dict"}
     random_state : None, int, NumPy generator or NoiseSource
 
@@ -73,6 +85,7 @@ def make_regression(
     distances = per_column("distance", distance, columns - sensitive)
     if isinstance(noise, bool) or not 0.0 < noise < float("inf"):
         raise ConfigurationError(f"noise={noise!r} must be a positive finite number")
+    label_distance = check_unit("label_distance", label_distance)
     if label_role not in ("insensitive", "public"):
         raise ConfigurationError(
             f"label_role={label_role!r}: distances to a tuple with a continuous label are not "
@@ -82,11 +95,18 @@ def make_regression(
     table, names = _draw_columns(n, sensitive, distances, source)
     theta = source.child("coefficients").standard_normal(columns)
     theta = theta / np.abs(theta).sum()
-    y = np.column_stack(list(table.values())) @ theta + noise * _cut_normal(n, source)
+    y = _linear(table, theta, noise, source)
+    if label_distance < 1.0:
+        other = source.child("unrelated")
+        unrelated = _linear(_draw_columns(n, sensitive, distances, other)[0], theta, noise, other)
+        y = np.where(source.child("linked").uniform(n) < label_distance, y, unrelated)
     found = dict(zip(names, distances))
-    joint = 1.0 if label_role == "insensitive" else _joint_distance(sensitive, distances)
-    if label_role == "insensitive":
-        found[LABEL] = 1.0
+    insensitive = label_role == "insensitive"
+    # beside columns at their extremes, an extreme label is certain to be the record's own
+    told = insensitive and label_distance > 0.0
+    joint = 1.0 if told else _joint_distance(sensitive, distances)
+    if insensitive:
+        found[LABEL] = label_distance
     return Simulated(
         name="regression",
         X=make_frame(table, frame),
@@ -96,7 +116,7 @@ def make_regression(
         joint_distance=joint,
         reason="given a continuous label, conditional distances are not known"
         + (f"; {TOO_LARGE}" if joint is None else ""),
-        coefficients=dict(zip(table, map(float, theta))),
+        coefficients=dict(zip(table, map(float, label_distance * theta))),
     )
 
 
@@ -125,6 +145,14 @@ def _draw_columns(
         tied = source.child("tied", i).uniform(n) < d
         table[name] = np.where(tied, sign * np.abs(free), free)
     return table, names
+
+
+def _linear(
+    table: dict[str, Array], theta: FloatArray, noise: float, source: NoiseSource
+) -> FloatArray:
+    """θᵀx + error."""
+    y: FloatArray = np.column_stack(list(table.values())) @ theta
+    return y + noise * _cut_normal(len(y), source)
 
 
 def _cut_normal(n: int, source: NoiseSource) -> FloatArray:

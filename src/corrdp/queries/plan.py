@@ -177,9 +177,7 @@ def plan_queries(
         noise = gaussian_noise(two, budgets, sizes, calibration)
     bits = _bits(blocks, noise, declaration.n)
     plan = QueryPlan(declaration, dict(queries), mechanism, calibration, blocks, noise, bits)
-    if mechanism == "gaussian":
-        _check_slack(plan)
-    return plan
+    return _within_reserve(plan) if mechanism == "gaussian" else plan
 
 
 def _check_sources(declaration: Declaration) -> None:
@@ -219,16 +217,29 @@ def _bits(blocks: Sequence[Block], noise: FloatArray, n: int) -> int:
     )
 
 
-def _check_slack(plan: QueryPlan) -> None:
-    """Refuse a release whose sampler would use more than the reserve (THEORY T14)."""
+def _within_reserve(plan: QueryPlan) -> QueryPlan:
+    """The plan on the finest lattice whose sampler stays within the reserve (THEORY T14)."""
+    short = _short_of_room(plan)
+    for bits in range(plan.bits - 1, 0, -1):
+        if short is None:
+            break
+        plan = replace(plan, bits=bits)
+        short = _short_of_room(plan)
+    if short is not None:
+        raise sampler_refusal(short.kind.name, short.epsilon, "allow more")
+    return plan
+
+
+def _short_of_room(plan: QueryPlan) -> KindBudget | None:
+    """A kind that would lose more than it may through the sampler's finite precision."""
     sampler = plan.sampler()
     for budget, use in zip(plan.declaration.budgets(), plan.use(), strict=True):
         if not math.isfinite(budget.mu_squared):
             continue
         spent = min(float(use), budget.mu_squared)
-        loss = certified_loss([math.sqrt(spent)], [sampler], budget.delta)
-        if not loss <= budget.epsilon:
-            raise sampler_refusal(budget.kind.name, budget.epsilon, "allow more")
+        if not certified_loss([math.sqrt(spent)], [sampler], budget.delta) <= budget.epsilon:
+            return budget
+    return None
 
 
 def draw(plan: QueryPlan, table: Checked, source: NoiseSource) -> list[FloatArray]:
