@@ -131,6 +131,8 @@ class Mechanism:
     dimensions : array of shape (blocks,)
     step_budget : array of shape (kinds,)
         What a step may use of every kind.
+    presence_budget : float
+        What a contribution may use; ``inf`` in full batches.
     sigma : array of shape (steps, blocks)
     """
 
@@ -138,6 +140,7 @@ class Mechanism:
     presence: np.ndarray
     dimensions: np.ndarray
     step_budget: np.ndarray
+    presence_budget: float
     sigma: np.ndarray
 
     @classmethod
@@ -155,11 +158,12 @@ class Mechanism:
             bounds = setup.table(declaration)
             dimensions = bounds.query.network.dimensions
         budget = np.array([one.mu_squared for one in declaration.budgets()]) / setup.plan.steps
+        present = math.inf
         if setup.sampling is not None:
-            budget = np.array(setup.sampling.change)
+            budget, present = np.array(setup.sampling.change), setup.sampling.presence**2
         start = decode(released["iterates"])[0]
         sigma = decode_array(released["sigma"])
-        return cls(bounds(start), bounds.presence, dimensions, budget, sigma)
+        return cls(bounds(start), bounds.presence, dimensions, budget, present, sigma)
 
     @property
     def variance(self) -> float:

@@ -208,15 +208,26 @@ def test_all_sensitive_is_ordinary_privacy(case: Case) -> None:
     assert {row["role"] for row in model.certificate_.columns} == {"sensitive"}
 
 
-def test_all_sensitive_is_the_best_single_noise(case: Case) -> None:
-    """Nothing is lost against plain DP: T5's one-kind formula σ_j² = (a_j/√n_j)Σa_l√n_l/b."""
+def test_all_sensitive_is_the_best_noise(case: Case) -> None:
+    """Nothing is lost against plain DP: no noise is less, among all that the duals of T5 allow.
+
+    One kind of change, and the presence row in sampled runs; with one row alone this is T5's
+    formula σ_j² = (a_j/√n_j)Σa_l√n_l/b.
+    """
     schema = case.schema.all_sensitive()
     found = Mechanism.of(case.make(schema=schema, distances=None).fit(*case.data()))
-    a, size = found.table[0], found.dimensions
-    per_step = found.step_budget[0]
-    expected = np.sqrt(a / np.sqrt(size) * (a @ np.sqrt(size)) / per_step)
-    assert found.sigma[0] == pytest.approx(expected, rel=2e-3)
-    assert (a**2 / found.sigma[0] ** 2).sum() <= per_step * (1 + 1e-12)
+    rows = np.vstack(
+        [
+            found.table[0] ** 2 / found.step_budget[0],
+            found.presence**2 / found.presence_budget,
+        ]
+    )
+    assert (rows @ found.sigma[0] ** -2.0).max() <= 1 + 1e-12
+    shares = np.linspace(0.0, 1.0, 401) if case.sampled else np.ones(1)
+    weights = [np.sqrt(found.dimensions / (t * rows[0] + (1 - t) * rows[1])) for t in shares]
+    scaled = [weight / (rows @ weight).max() for weight in weights]
+    least = min(float((found.dimensions / weight).sum()) for weight in scaled)
+    assert found.variance == pytest.approx(least, rel=2e-3)
 
 
 def test_insensitive_as_public_equals_zero_distances(case: Case) -> None:
@@ -232,7 +243,7 @@ def test_insensitive_as_public_equals_zero_distances(case: Case) -> None:
         one, other = Mechanism.of(semi).variance, Mechanism.of(zero).variance
         assert one == pytest.approx(other, rel=0.05)
         assert semi.certificate_.joint["sensitive"] == pytest.approx(joint["sensitive"], rel=0.02)
-        assert joint["record"] < 100
+        assert math.isfinite(joint["record"])
         return
     assert semi.theta_ == pytest.approx(zero.theta_, rel=1e-9, abs=1e-12)
     assert semi.certificate_.joint["sensitive"] == joint["sensitive"]
