@@ -33,6 +33,7 @@ class Checkpoint:
             "ledger": ledger.to_list(),
             "iterates": encode_single(run.iterates),
             "sigma": encode_array(run.sigma),
+            "dual": None if run.dual is None else encode_array(run.dual),
         }
         write_text(self.path, json.dumps({**body, "digest": digest(body)}, allow_nan=False))
 
@@ -51,7 +52,8 @@ class Checkpoint:
             recorded = body.pop("digest")
             if recorded != digest(body):
                 raise VerificationError(f"{self.path}: the checkpoint was changed (digest)")
-            run = NetworkRun(decode_single(body["iterates"]), decode_array(body["sigma"]))
+            dual = None if body["dual"] is None else decode_array(body["dual"])
+            run = NetworkRun(decode_single(body["iterates"]), decode_array(body["sigma"]), dual)
             return Ledger.from_list(body["ledger"]), run
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise VerificationError(f"{self.path}: not a checkpoint ({error})") from None

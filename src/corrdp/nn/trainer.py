@@ -87,10 +87,13 @@ class NetworkRun:
         In single precision's values; the first is the public start.
     sigma : array of shape (steps done, blocks)
         Noise of every step on the gradient sum.
+    dual : array, optional
+        Solution of the last allocation, from which the next one starts.
     """
 
     iterates: FloatArray
     sigma: FloatArray
+    dual: FloatArray | None = None
 
     def __repr__(self) -> str:
         return f"NetworkRun(steps={len(self.sigma)}, parameters={self.iterates.shape[1]})"
@@ -150,7 +153,7 @@ def train_network(
     expected = inputs.size * (1.0 if sampling is None else sampling.rate)
     rates, run = plan.rates(network), _begun(plan, network, noise, start)
     iterates, sigmas = run.iterates, run.sigma
-    allocator = _Allocator(table, step_budget, sampling)
+    allocator = _Allocator(table, step_budget, sampling, run.dual)
     for step in range(0 if start is None else len(start.sigma), plan.steps):
         parameters = iterates[step]
         sigmas[step] = allocator.sigma(parameters) if fixed_noise is None else fixed_noise
@@ -166,7 +169,7 @@ def train_network(
         moved = parameters - rates / expected * noisy
         iterates[step + 1] = single_precision(network.project(moved, plan.skip_radius))
         if keep is not None:
-            keep(NetworkRun(iterates[: step + 2], sigmas[: step + 1]))
+            keep(NetworkRun(iterates[: step + 2], sigmas[: step + 1], allocator.dual))
         if progress is not None:
             progress(step + 1, plan.steps)
     return run
@@ -183,7 +186,7 @@ def _begun(
     else:
         first = len(start.sigma)
         iterates[: first + 1], sigmas[:first] = start.iterates, start.sigma
-    return NetworkRun(iterates, sigmas)
+    return NetworkRun(iterates, sigmas, None if start is None else start.dual)
 
 
 class _Allocator:
@@ -194,13 +197,14 @@ class _Allocator:
         table: NetworkSensitivity,
         step_budget: FloatArray,
         sampling: SampledBudgets | None,
+        dual: FloatArray | None,
     ) -> None:
         self.table = table
         self.presence = None if sampling is None else table.presence
         self.budget = step_budget
         if sampling is not None:
             self.budget = np.append(step_budget, sampling.presence**2)
-        self.dual: FloatArray | None = None
+        self.dual = dual
 
     def sigma(self, parameters: FloatArray) -> FloatArray:
         """σ_j of every block."""
