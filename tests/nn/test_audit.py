@@ -8,9 +8,9 @@ import pytest
 from corrdp.audit import mu_lower_bound
 from corrdp.distance import Distances
 from corrdp.encoding import Encoder
-from corrdp.nn.fit import NetworkRecipe
 from corrdp.nn.gradients import Inputs, gradient_sum
 from corrdp.nn.network import Network
+from corrdp.nn.recipe import NetworkRecipe
 from corrdp.nn.residual import ClippedResidual
 from corrdp.nn.trainer import train_network
 from corrdp.noise import noise_source

@@ -13,9 +13,9 @@ from corrdp.distance import Distances
 from corrdp.encoding import Encoder
 from corrdp.erm.sampling import with_presence
 from corrdp.nn.cells import inputs_of
-from corrdp.nn.fit import NetworkRecipe
 from corrdp.nn.gradients import gradient_sum
 from corrdp.nn.network import Network
+from corrdp.nn.recipe import NetworkRecipe
 from corrdp.nn.residual import ClippedResidual
 from corrdp.nn.trainer import NetworkRun, single_precision, train_network
 from corrdp.noise import noise_source, release

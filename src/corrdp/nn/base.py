@@ -30,10 +30,11 @@ from corrdp.neighbours import Adjacency
 from corrdp.nn.activations import ActivationName
 from corrdp.nn.cells import inputs_of
 from corrdp.nn.checkpoint import Checkpoint
-from corrdp.nn.fit import NetworkRecipe, fit_network, warn_if_drowned
+from corrdp.nn.fit import fit_network
 from corrdp.nn.gradients import Inputs, scores
 from corrdp.nn.network import Network, OutputWeights, SensitivePath
 from corrdp.nn.query import GradientQuery, default_clips
+from corrdp.nn.recipe import NetworkRecipe, warn_if_drowned
 from corrdp.nn.trainer import minimise_network
 from corrdp.noise import NoiseSource, noise_source
 from corrdp.parameters import check_delta, check_run
