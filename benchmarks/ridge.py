@@ -39,7 +39,9 @@ from corrdp.queries.coding import read_checked
 from corrdp.queries.plan import QueryPlan, draw
 from corrdp.queries.regression import (
     MOMENTS_BELOW,
+    MOST_NOISE_RATIO,
     moments_of,
+    noise_ratio,
     plan_moments,
     prefer_moments,
     relative_noise,
@@ -77,7 +79,7 @@ def declared(view: View, epsilon: float, n: int) -> Declaration:
 
 def takes_moments(view: View, epsilon: float, n: int) -> bool:
     """What ``solver="auto"`` decides."""
-    return prefer_moments(declared(view, epsilon, n))
+    return prefer_moments(declared(view, epsilon, n), CorrDPRidge().residual_clip)
 
 
 def views_of(schema: Schema, distances: Mapping[str, float]) -> dict[str, View]:
@@ -150,6 +152,7 @@ def run(
             model = fit("gradient", view, epsilon, cell["seed"], (table, y))
             out[f"{key} gradient"] = excess(model.predict(table))
         out[f"{key} E/n"] = relative_noise(plans[key])
+        out[f"{key} ratio"] = noise_ratio(plans[key], CorrDPRidge().residual_clip)
     return out
 
 
@@ -193,8 +196,9 @@ def short(value: float) -> str:
 
 
 def table(options: argparse.Namespace) -> None:
-    lines = read(options.file)
-    columns = [name for name in lines[0] if name.endswith(SOLVERS)]
+    lines = sorted(read(options.file), key=lambda line: [line[name] for name in KEY])
+    # the label's distance decides whether gradient CorrDP is a column of its own
+    columns = [name for name in max(lines, key=len) if name.endswith(SOLVERS)]
     fixed = [name for name in KEY[:-1] if len({line[name] for line in lines}) > 1]
     print(f"| {' | '.join([*fixed, 'mean', *columns])} | seeds |")
     print("|" + "---|" * (len(fixed) + len(columns) + 2))
@@ -203,7 +207,11 @@ def table(options: argparse.Namespace) -> None:
         entries = [short(float(np.mean([row["mean"] for row in rows])))]
         for name in columns:
             view, solver = name.rsplit(" ", 1)
+            if name not in rows[0]:
+                entries.append("as DP")
+                continue
             small = rows[0][f"{view} E/n"] <= MOMENTS_BELOW
+            small &= rows[0].get(f"{view} ratio", 0.0) <= MOST_NOISE_RATIO
             star = "*" if small == (solver == "moments") else ""
             entries.append(short(float(np.mean([row[name] for row in rows]))) + star)
         shown = [f"{value:g}" for value in key]

@@ -430,7 +430,9 @@ class CorrDPRidge(RegressorMixin, LinearModel):  # type: ignore[misc]
                 if self.solver == "moments":
                     raise ConfigurationError(f"{name}: solver='moments' takes no steps; leave it")
                 return False
-        return self.solver == "moments" or (self.solver == "auto" and prefer_moments(declaration))
+        if self.solver != "auto":
+            return self.solver == "moments"
+        return prefer_moments(declaration, self.residual_clip)
 
     def _train(
         self,

@@ -27,7 +27,9 @@ from corrdp.queries.coding import read_checked
 from corrdp.queries.plan import draw
 from corrdp.queries.regression import (
     MOMENTS_BELOW,
+    MOST_NOISE_RATIO,
     moments_of,
+    noise_ratio,
     plan_moments,
     prefer_moments,
     relative_noise,
@@ -261,6 +263,27 @@ def test_auto_takes_moments_where_their_noise_is_small() -> None:
     assert fitted(large, solver="auto", steps=5).n_iter_ == 5
 
 
+def test_auto_takes_gradients_where_everything_is_sensitive() -> None:
+    sim = simulated(2)
+    settings = {"n": 1_000_000, "distances": {}}
+    everything = declaration(schema=sim.schema.all_sensitive(), **settings)
+    plan = plan_moments(everything)
+    assert relative_noise(plan) < 0.1 * MOMENTS_BELOW
+    assert noise_ratio(plan, 0.3) > MOST_NOISE_RATIO
+    assert not prefer_moments(everything, 0.3)
+    # the ratio is free of n, and as the square of the step's noise
+    few = plan_moments(replace(everything, n=1000))
+    assert noise_ratio(few, 0.6) == pytest.approx(noise_ratio(plan, 0.3) / 4.0)
+    one = declaration(schema=sim.schema, distances=sim.distances, n=1_000_000)
+    assert noise_ratio(plan_moments(one), 0.3) < MOST_NOISE_RATIO
+    assert prefer_moments(one, 0.3)
+    # with every column public no kind of theirs is limited
+    public = declaration(
+        schema=sim.schema.with_roles(dict.fromkeys(sim.schema.used, "public")), **settings
+    )
+    assert noise_ratio(plan_moments(public), 0.3) == 0.0
+
+
 def test_moments_take_no_steps() -> None:
     sim = simulated(500)
     with pytest.raises(ConfigurationError, match="steps"):
@@ -342,4 +365,6 @@ def test_the_quick_no_of_auto_is_never_wrong(distance: float) -> None:
         enough = math.ceil(1000 * noise / MOMENTS_BELOW) + 1
         for n, wanted in ((enough, True), (enough // 2, False), (10, False)):
             sized = declaration(n=n, schema=schema, distances=given)
-            assert prefer_moments(sized) == wanted
+            few = noise_ratio(plan_moments(sized), 0.3) <= MOST_NOISE_RATIO
+            assert prefer_moments(sized, 0.3) == (wanted and few)
+            assert prefer_moments(sized, 10.0) == wanted

@@ -37,6 +37,7 @@ __all__ = [
     "ledger_errors",
     "model_problems",
     "moments_of",
+    "noise_ratio",
     "plan_moments",
     "prefer_moments",
     "regression_query",
@@ -47,6 +48,8 @@ FloatArray: TypeAlias = NDArray[np.float64]
 QUERY = "moments"
 # E/n below which moments are as good as gradient descent, cheaper, and give standard errors (T11).
 MOMENTS_BELOW = 0.01
+# Above this ratio of variances gradient descent was better in every table (benchmarks/ridge.py).
+MOST_NOISE_RATIO = 20.0
 
 
 def regression_query(schema: Schema) -> SecondMoments:
@@ -86,18 +89,45 @@ def relative_noise(plan: QueryPlan) -> float:
     return moments_of(plan, zeros).noise_norm / plan.declaration.n
 
 
-def prefer_moments(declaration: Declaration) -> bool:
-    """Whether moments beat gradient descent, from public numbers alone (THEORY T11)."""
+def noise_ratio(plan: QueryPlan, residual_clip: float) -> float:
+    """Noise of Σφy against that of one gradient step, as variances; 0 where no kind is limited.
+
+    The step spends the whole budget of the most limited kind on a residual that moves by its
+    whole range 2L and all blocks with it (THEORY T5, T6); its noise is then the same for every ε.
+    """
+    declaration = plan.declaration
+    zeros = plan.released([np.zeros(block.size) for block in plan.blocks])
+    known = domain(declaration.schema)
+    columns = [known[name] for name in declaration.schema.used]
+    sizes = [c.domain_size if isinstance(c, Categorical) else 1 for c in columns]
+    moved = 2.0 * residual_clip * (1.0 + sum(map(math.sqrt, sizes)))
+    least = _smallest_budget(declaration)
+    variance = float(moments_of(plan, zeros).cross_variance.sum())
+    return variance * least / moved**2 if math.isfinite(least) else 0.0
+
+
+def _smallest_budget(declaration: Declaration) -> float:
+    """The least squared μ of a kind that changes columns; 0 where there is none."""
+    return min((b.mu_squared for b in declaration.budgets() if b.kind.columns), default=0.0)
+
+
+def prefer_moments(declaration: Declaration, residual_clip: float) -> bool:
+    """Whether moments are taken by themselves, from public numbers alone.
+
+    E/n must be small (THEORY T11), and so must the noise of Σφy beside that of a gradient step:
+    where everything is sensitive gradient descent is better at any n.
+    """
     # a column's products with the J others each move by √2 or more, so E ≥ 2√(2J/b): no need to
     # plan where that is too much already
-    used = len(declaration.schema.used)
-    smallest = min((b.mu_squared for b in declaration.budgets() if b.kind.columns), default=0.0)
-    if not 2.0 * math.sqrt(2.0 * used) <= MOMENTS_BELOW * declaration.n * math.sqrt(smallest):
+    least = 2.0 * math.sqrt(2.0 * len(declaration.schema.used))
+    if not least <= MOMENTS_BELOW * declaration.n * math.sqrt(_smallest_budget(declaration)):
         return False
     try:
-        return relative_noise(plan_moments(declaration)) <= MOMENTS_BELOW
+        plan = plan_moments(declaration)
     except ConfigurationError:  # their noise leaves the sampler's reach
         return False
+    small = relative_noise(plan) <= MOMENTS_BELOW
+    return small and noise_ratio(plan, residual_clip) <= MOST_NOISE_RATIO
 
 
 def model_entry(fit: RidgeFit, penalty: float, scale: float) -> dict[str, Any]:
