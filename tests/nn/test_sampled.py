@@ -390,7 +390,6 @@ def test_the_reference_point_is_public_and_ordinary():
         {"records_per_person": 3, "class_weight": {0: 1.0, 1: 2.0}},
         {"sample_rate": None, "steps": None},
         {"distances": "private", "epsilon": 4.0},
-        {"distances": "private", "epsilon": 4.0, "sample_rate": None},
     ],
     ids=str,
 )
