@@ -173,3 +173,17 @@ def test_records_are_encoded_alone() -> None:
     for row in range(4):
         alone = {name: values[row : row + 1] for name, values in example().columns.items()}
         assert dense(encoder.transform(Records(alone, 1))).tolist() == [together[row].tolist()]
+
+
+def test_scores_apart_do_not_depend_on_the_place_of_a_record():
+    rng = np.random.default_rng(0)
+    columns = {f"x{i}": Numeric(0, 1) for i in range(60)} | {"c": Categorical(["a", "b"])}
+    encoder = Encoder(Schema(columns, Label("y", [0, 1])), 0.37)
+    values = {f"x{i}": rng.uniform(size=301) for i in range(60)} | {"c": rng.integers(0, 2, 301)}
+    design = encoder.transform(Records(values, 301))
+    theta = rng.normal(size=encoder.dimension)
+    score = design.scores_apart(theta)
+    np.testing.assert_allclose(score, design.scores(theta), rtol=1e-12, atol=1e-12)
+    for left_out in (0, 1, 150, 300):
+        rest = np.delete(np.arange(301), left_out)
+        np.testing.assert_array_equal(design.rows(rest).scores_apart(theta), score[rest])

@@ -10,11 +10,13 @@ import pytest
 from corrdp import CorrDPMLPClassifier
 from corrdp.distance import Distances
 from corrdp.nn.estimators import CLIPS, HALF
-from corrdp.nn.recipe import ENOUGH_STEPS
+from corrdp.nn.network import LATTICES
+from corrdp.nn.recipe import ENOUGH_STEPS, NetworkRecipe
 from corrdp.nn.residual import ClippedResidual
 from corrdp.privacy.budgets import PrivacyTarget
 from corrdp.privacy.declaration import Declaration
 from corrdp.schema import Categorical, Label, Numeric, Schema
+from corrdp.verification import certify
 
 N = 20_000
 SCHEMA = Schema(
@@ -93,11 +95,55 @@ def test_without_privacy_nothing_is_clipped_and_a_model_is_calibrated_at_large_e
         "sex": rng.choice(["F", "M"], N),
     }
     y = (rng.random(N) < 0.07).astype(int)
-    model = CorrDPMLPClassifier(SCHEMA, epsilon=5.0, distances=DISTANCES, random_state=0)
+    schema = SCHEMA.binned()  # few cells: fast
+    model = CorrDPMLPClassifier(schema, epsilon=5.0, distances=DISTANCES, random_state=0)
     open_ = model.fit(X, y).predict_proba(X)[:, 1].mean()
     clipped = CorrDPMLPClassifier(
-        SCHEMA, epsilon=5.0, distances=DISTANCES, residual_clip=0.7, random_state=0
+        schema, epsilon=5.0, distances=DISTANCES, residual_clip=0.7, random_state=0
     )
     biased = clipped.fit(X, y).predict_proba(X)[:, 1].mean()
     assert abs(open_ - y.mean()) < 0.003
     assert y.mean() - biased > 0.01
+
+
+def private(epsilon):
+    model = CorrDPMLPClassifier(
+        SCHEMA.binned(), epsilon=epsilon, distances="private", steps=3, random_state=0
+    )
+    rng = np.random.default_rng(0)
+    X = {
+        "age": rng.uniform(0, 100, N),
+        "job": rng.choice(["a", "b"], N),
+        "sex": rng.choice(["F", "M"], N),
+    }
+    return model.fit(X, rng.integers(0, 2, N))
+
+
+@pytest.mark.filterwarnings("ignore::corrdp.errors.UtilityWarning")
+def test_a_released_distance_does_not_choose_the_clip(monkeypatch):
+    """What joint rows are guaranteed depends on the clip: it must be fixed before (THEORY T4)."""
+    seen = []
+    suited = NetworkRecipe.suited
+
+    def watched(recipe, declaration):
+        chosen = suited(recipe, declaration)
+        seen.append((declaration.estimate is not None, chosen.loss))
+        return chosen
+
+    monkeypatch.setattr(NetworkRecipe, "suited", watched)
+    for epsilon in (0.03, 0.06, 0.1):
+        seen.clear()
+        private(epsilon)
+        assert {after for after, _ in seen} == {False, True}
+        assert len({loss for _, loss in seen}) == 1
+
+
+def test_joint_rows_of_released_distances_hold_on_every_lattice(monkeypatch):
+    model = private(1.0)
+    ledger = model.certificate_.ledger
+    printed = model.certificate_.joint
+    for lattice in LATTICES:
+        monkeypatch.setattr("corrdp.nn.account.LATTICES", (lattice,))
+        alone = certify(ledger).joint
+        for key in ("insensitive", "record"):
+            assert alone[key] <= printed[key]

@@ -103,11 +103,12 @@ def train(
         sigmas[step] = allocator.sigma(theta) if fixed_noise is None else fixed_noise
         if sigmas[step].max() > max_scale * lattice.spacing:
             raise ConfigurationError("the noise outgrew what was reserved for the sampler")
-        batch, target = design, label
-        if sampling is not None:
+        if sampling is None:
+            total = _gradient_sum(design, label, design.scores(theta), table, lattice)
+        else:
             index = coins.poisson_sample(design.size, sampling.rate)
-            batch, target = design.rows(index), label[index]
-        total = _gradient_sum(batch, target, table, theta, lattice)
+            batch = design.rows(index)
+            total = _gradient_sum(batch, label[index], batch.scores_apart(theta), table, lattice)
         noisy = release(total, encoder.spread(sigmas[step]), lattice.spacing, gauss)
         gradient = noisy / expected + plan.alpha * penalised * theta
         velocity = plan.momentum * velocity + gradient
@@ -168,10 +169,10 @@ class _Allocator:
 
 
 def _gradient_sum(
-    batch: Design, label: FloatArray, table: SensitivityTable, theta: FloatArray, lattice: Lattice
+    batch: Design, label: FloatArray, score: FloatArray, table: SensitivityTable, lattice: Lattice
 ) -> FloatArray:
     """Σ_i r̃_iφ_i on the lattice, exact in any order of summation."""
-    residual = table.loss.residual(batch.scores(theta), label)
+    residual = table.loss.residual(score, label)
     weights = _record_weights(label, table)
     if weights is not None:
         residual *= weights

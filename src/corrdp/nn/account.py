@@ -28,7 +28,7 @@ from corrdp.erm.sampled_account import (
 )
 from corrdp.erm.sampling import SampledBudgets, with_presence
 from corrdp.errors import CorrDPError, VerificationError
-from corrdp.nn.network import Network, NetworkLattice
+from corrdp.nn.network import LATTICES, Network, NetworkLattice
 from corrdp.nn.published import block_noise, published_account, standard_noise
 from corrdp.nn.query import GradientQuery
 from corrdp.nn.residual import network_loss_from_dict
@@ -237,9 +237,27 @@ def _account(
     exceeded = spent > budget * (1.0 + TOLERANCE)
     run = np.where(exceeded, spent, budget)
     fixed = np.where(exceeded, np.maximum(fixed, spent), fixed)
-    high = table.supremum(setup.plan.skip_radius)
-    mus = guaranteed_mu(declaration.kinds, fixed, table.infimum, high)
+    mus = _guaranteed(declaration, setup, table, fixed)
     return ReleaseAccount("network-release", run, mus, sampler, tuple(problems))
+
+
+def _guaranteed(
+    declaration: Declaration, setup: NetworkSetup, table: NetworkSensitivity, fixed: FloatArray
+) -> FloatArray:
+    """μ guaranteed for every kind.
+
+    Where the run released distances, its lattice may have followed them: then the largest over
+    all lattices counts, which was fixed before (THEORY T4).
+    """
+    tables = [table]
+    if declaration.estimate is not None:
+        tables += [replace(setup, lattice=one).table(declaration) for one in LATTICES]
+    radius = setup.plan.skip_radius
+    found = [
+        guaranteed_mu(declaration.kinds, fixed, one.infimum, one.supremum(radius)) for one in tables
+    ]
+    largest: FloatArray = np.max(found, axis=0)
+    return largest
 
 
 def _published(

@@ -23,7 +23,14 @@ from corrdp.errors import ConfigurationError
 from corrdp.nn.activations import Activation, ActivationName, activation
 from corrdp.noise import NoiseSource
 
-__all__ = ["Network", "NetworkLattice", "OutputWeights", "ParameterBlock", "SensitivePath"]
+__all__ = [
+    "LATTICES",
+    "Network",
+    "NetworkLattice",
+    "OutputWeights",
+    "ParameterBlock",
+    "SensitivePath",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 SensitivePath: TypeAlias = Literal["skip", "hidden"]
@@ -56,6 +63,13 @@ class NetworkLattice:
     def spacing(self) -> float:
         """2^-(p+s+q), on which every block's sum lies."""
         return math.ldexp(1.0, -self.residual_bits - self.signal_bits - self.feature_bits)
+
+
+# Finest first: a run takes the first whose sampler slack fits into the reserve.
+LATTICES = tuple(
+    NetworkLattice(*bits)
+    for bits in [(7, 9, 8), (7, 8, 7), (6, 7, 7), (6, 6, 6), (5, 5, 5), (4, 4, 4)]
+)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corrdp.allocation import allocate
+from corrdp.distance import Distances
 from corrdp.encoding import Encoder
 from corrdp.erm.losses import Loss, Squared
 from corrdp.erm.plan import SMALLEST, checked_number, checked_whole
@@ -29,7 +30,7 @@ from corrdp.erm.sampling import (
 )
 from corrdp.errors import ConfigurationError, UtilityWarning
 from corrdp.nn.account import NetworkSetup, largest_noise
-from corrdp.nn.network import Network, NetworkLattice
+from corrdp.nn.network import LATTICES, Network, NetworkLattice
 from corrdp.nn.published import block_noise, standard_noise
 from corrdp.nn.query import GradientQuery
 from corrdp.nn.sampled import (
@@ -48,11 +49,6 @@ __all__ = ["NetworkRecipe", "NetworkTask", "warn_if_drowned"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
-# Finest first: the first whose sampler slack fits into the reserve is taken.
-LATTICES = tuple(
-    NetworkLattice(*bits)
-    for bits in [(7, 9, 8), (7, 8, 7), (6, 7, 7), (6, 6, 6), (5, 5, 5), (4, 4, 4)]
-)
 SKIP_RADIUS = 20.0
 STEPS_MIN, STEPS_MAX = 40, 250
 # Near the best of a grid on Adult: steps per inverse noise, and η·B² of a logistic and of a
@@ -134,12 +130,16 @@ class NetworkRecipe:
         """The same with the first loss whose noise leaves enough steps, or the gentlest.
 
         A clipped residual is biased, at any ε; without a clip a record moves more. What decides
-        is public: bounds, budgets and n.
+        is public: bounds, budgets and n. Distances that the run released itself do not: what the
+        joint rows are guaranteed depends on the clip, and was fixed before (THEORY T4).
         """
-        recipe = replace(self, gentler=())
+        recipe, before = replace(self, gentler=()), declaration
+        if declaration.estimate is not None:
+            before = replace(declaration, distances=Distances({}), estimate=None)
+        budget = np.array([one.mu_squared for one in before.budgets()])
         for loss in self.gentler:
-            table = recipe._table(LATTICES[0], declaration)
-            if recipe._reach(table, recipe._budget(declaration), declaration.n) >= ENOUGH_STEPS:
+            table = recipe._table(LATTICES[0], before)
+            if recipe._reach(table, budget, before.n) >= ENOUGH_STEPS:
                 break
             recipe = replace(recipe, loss=loss)
         return recipe
