@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corrdp.encoding import INTERCEPT, Design, Encoder
+from corrdp.erm.losses import Logistic
 from corrdp.errors import ConfigurationError
 from corrdp.records import Records, read_records
 from corrdp.schema import Categorical, Ignored, Label, Numeric, Schema
@@ -187,3 +188,7 @@ def test_scores_apart_do_not_depend_on_the_place_of_a_record():
     for left_out in (0, 1, 150, 300):
         rest = np.delete(np.arange(301), left_out)
         np.testing.assert_array_equal(design.rows(rest).scores_apart(theta), score[rest])
+        residual = Logistic().residual(score, np.ones(301))
+        np.testing.assert_array_equal(
+            Logistic().residual(score[rest], np.ones(300)), residual[rest]
+        )
