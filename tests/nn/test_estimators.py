@@ -208,7 +208,21 @@ BAD = [
     ({"output_norm": math.nan}, "output_norm"),
     ({"residual_clip": math.nan}, "residual_clip"),
     ({"clips": (1.0, 2.0)}, "clips"),
+    ({"residual_clip": "none"}, "residual_clip"),
+    ({"residual_clip": True}, "residual_clip"),
     ({"clips": math.nan}, "clips"),
+    ({"clips": "none"}, "clips"),
+    ({"clips": [None]}, "clips"),
+    ({"clips": []}, "clips"),
+    ({"clips": True}, "clips"),
+    ({"clips": 1e300}, "add up exactly"),
+    ({"output_norm": 1e-300}, "output_norm"),
+    ({"output_norm": 1e300}, "output_norm"),
+    ({"initial_scale": 1e300}, "initial_scale"),
+    ({"checkpoint": 5}, "checkpoint"),
+    ({"checkpoint": ""}, "checkpoint"),
+    ({"checkpoint": "."}, "is a folder"),
+    ({"checkpoint": f"{__file__}/state.json"}, "cannot write"),
     ({"steps": 0}, "steps"),
     ({"steps": 2.5}, "steps"),
     ({"learning_rate": math.nan}, "learning_rate"),
@@ -225,8 +239,24 @@ BAD = [
 
 @pytest.mark.parametrize(("options", "message"), BAD, ids=str)
 def test_bad_options_are_refused_before_anything_is_spent(options, message):
+    budget = PrivacyBudget(5.0, 1e-5)
     with pytest.raises(ConfigurationError, match=message):
-        fitted(**options)
+        fitted(**{"budget": budget, **options})
+    assert budget.spent == 0.0
+
+
+@pytest.mark.parametrize("steps", [0, -1, 2.5, True, "many"])
+def test_steps_without_privacy_are_checked_too(steps):
+    with pytest.raises(ConfigurationError, match="steps"):
+        fitted(epsilon=math.inf, steps=steps)
+
+
+@pytest.mark.parametrize("clip", [None, 0.0, math.nan, math.inf, "none", True])
+def test_a_residual_clip_of_a_regression_is_a_number(clip):
+    X, y = table(n=50, classes=0)
+    model = CorrDPMLPRegressor(schema_of(low=0, high=1), distances=None, residual_clip=clip)
+    with pytest.raises(ConfigurationError, match="residual_clip"):
+        model.fit(X, y)
 
 
 def test_too_few_records_are_warned_of():

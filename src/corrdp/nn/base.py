@@ -17,6 +17,7 @@ from corrdp.distance import estimate_distances
 from corrdp.encoding import Encoder
 from corrdp.erm.fit import TrainingData, default_scale
 from corrdp.erm.losses import Loss
+from corrdp.erm.plan import checked_whole
 from corrdp.erm.published import Calibration
 from corrdp.erm.sampling import Solver
 from corrdp.errors import ConfigurationError
@@ -170,9 +171,9 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
         if clips is None:
             listed: tuple[float, ...] = ()
         elif isinstance(clips, (int, float)):
-            listed = (float(clips),) * len(default_clips(self._network(schema)))
+            listed = (clips,) * len(default_clips(self._network(schema)))
         else:
-            listed = tuple(clips)
+            listed = _listed(clips)
         loss, *gentler = self._losses(schema)
         return NetworkRecipe(
             self._network(schema),
@@ -248,7 +249,7 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
             estimate=asked.estimate,
             budget=self.budget,
             progress=self.progress,
-            checkpoint=None if self.checkpoint is None else Checkpoint(Path(self.checkpoint)),
+            checkpoint=None if self.checkpoint is None else Checkpoint.at(self.checkpoint),
         )
         self.certificate_ = certify(ledger)
         self.network_ = task.table.query.network
@@ -262,7 +263,7 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
         clips = (1e9,) * len(default_clips(network))
         query = GradientQuery(network, self._exact_loss(schema), weights, clips)
         inputs, label = inputs_of(network.encoder, network, records, label)
-        self.n_iter_ = PLAIN_STEPS if self.steps is None else self.steps
+        self.n_iter_ = PLAIN_STEPS if self.steps is None else checked_whole("steps", self.steps)
         start = network.initial(source.child("start"))
         self.theta_ = minimise_network(query, inputs, label, start, steps=self.n_iter_)
         self.network_ = network
@@ -323,6 +324,13 @@ class NetworkModel(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "theta_")
+
+
+def _listed(clips: object) -> tuple[float, ...]:
+    """The clips of a sequence; what is in it the query checks."""
+    if isinstance(clips, (Sequence, np.ndarray)) and not isinstance(clips, str) and len(clips):
+        return tuple(np.asarray(clips, dtype=object).tolist())
+    raise ConfigurationError(f"clips={clips!r} must be a number or a sequence of them, or None")
 
 
 def _widths(sizes: object) -> tuple[int, ...]:

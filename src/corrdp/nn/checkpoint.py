@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from corrdp.errors import VerificationError
+from corrdp.errors import ConfigurationError, VerificationError
 from corrdp.files import write_text
 from corrdp.nn.account import decode_single, encode_single
 from corrdp.nn.trainer import NetworkRun
@@ -26,6 +26,25 @@ class Checkpoint:
     """
 
     path: Path
+
+    @classmethod
+    def at(cls, path: object) -> Checkpoint:
+        """The checkpoint in a file that can be written, known before anything is spent.
+
+        Raises
+        ------
+        ConfigurationError
+            If ``path`` is no path, or the path of a folder or of a file nobody can write.
+        """
+        if not isinstance(path, (str, Path)) or not str(path):
+            raise ConfigurationError(f"checkpoint={path!r} must be the path of a file, or None")
+        place = Path(path)
+        if place.is_dir():
+            raise ConfigurationError(f"checkpoint={str(path)!r} is a folder; name a file in it")
+        if not place.exists():
+            write_text(place, "")
+            place.unlink()
+        return cls(place)
 
     def write(self, ledger: Ledger, run: NetworkRun) -> None:
         """Ledger and released iterates, atomically."""

@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from corrdp.erm.losses import Logistic, Loss, Squared
+from corrdp.erm.plan import SMALLEST, checked_number
 from corrdp.erm.published import Calibration
 from corrdp.erm.sampling import Solver
 from corrdp.errors import ConfigurationError
@@ -313,7 +314,8 @@ class CorrDPMLPRegressor(RegressorMixin, NetworkModel):  # type: ignore[misc]
             )
 
     def _losses(self, schema: Schema) -> tuple[Loss, ...]:
-        return (Squared(float(self.residual_clip or math.nan), 2.0),)
+        clip = checked_number("residual_clip", self.residual_clip, SMALLEST)
+        return (Squared(clip, 2.0),)
 
     def _exact_loss(self, schema: Schema) -> Loss:
         return Squared(math.inf, 2.0)

@@ -65,6 +65,9 @@ class NetworkLattice:
         return math.ldexp(1.0, -self.residual_bits - self.signal_bits - self.feature_bits)
 
 
+# of options: squares stay finite, and parameters so in single precision
+LARGEST = 1e30
+
 # Finest first: a run takes the first whose sampler slack fits into the reserve.
 LATTICES = tuple(
     NetworkLattice(*bits)
@@ -164,8 +167,11 @@ class Network:
         for name in ("output_norm", "initial_scale"):
             value = getattr(self, name)
             number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not (number and 0 < value < math.inf):
-                raise ConfigurationError(f"{name}={value!r} must be a positive finite number")
+            if not (number and 1.0 / LARGEST <= value <= LARGEST):
+                raise ConfigurationError(
+                    f"{name}={value!r} must be a positive finite number, "
+                    f"from {1.0 / LARGEST:g} to {LARGEST:g}"
+                )
 
     def _layout(self) -> list[ParameterBlock]:
         blocks: list[ParameterBlock] = []

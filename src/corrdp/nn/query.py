@@ -23,6 +23,7 @@ from corrdp.nn.residual import ResidualRule
 __all__ = ["GradientQuery", "default_clips", "norm_bound"]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+NUMBERS = (int, float, np.integer, np.floating)
 
 
 def norm_bound(matrix: FloatArray) -> float:
@@ -73,13 +74,15 @@ class GradientQuery:
 
     def __post_init__(self) -> None:
         defaults = default_clips(self.network)
-        clips = tuple(map(float, self.clips)) if self.clips else defaults
-        object.__setattr__(self, "clips", clips)
-        if len(clips) != len(defaults) or not all(0 < clip < math.inf for clip in clips):
+        clips = tuple(self.clips) or defaults
+        numbers = all(isinstance(c, NUMBERS) and c is not True for c in clips)
+        fit = numbers and all(0 < clip < math.inf for clip in clips)
+        if not fit or len(clips) != len(defaults):
             raise ConfigurationError(
                 f"clips={self.clips} must be {len(defaults)} positive finite number(s): one per "
                 "hidden layer, and one for trained output weights"
             )
+        object.__setattr__(self, "clips", tuple(map(float, clips)))
         bits = self.network.encoder.feature_bits
         if self.lattice is not None and self.lattice.feature_bits != bits:
             raise ConfigurationError(
@@ -132,7 +135,8 @@ class GradientQuery:
         )
         if not records * largest / self.lattice.spacing < 2.0**53:
             raise ConfigurationError(
-                f"{records} records do not add up exactly on this lattice; take fewer bits"
+                f"{records} records do not add up exactly on this lattice; take a smaller "
+                "scale, class weights, output_norm or clips"
             )
 
 

@@ -150,12 +150,13 @@ class NetworkRecipe:
         Raises
         ------
         ConfigurationError
-            If the sampler's slack does not fit into the reserved share of some kind's loss.
+            If the sampler's slack does not fit into the reserved share of some kind's loss, or
+            the sums over n records would not be exact on any lattice.
         """
         problem, task, recipe = "", None, self.suited(declaration)
         for lattice in LATTICES:
             task = recipe._on(lattice, declaration, task)
-            problem = _slack_problem(task)
+            problem = _rounding_problem(task) or _slack_problem(task)
             if not problem:
                 return task
         raise ConfigurationError(problem)
@@ -269,6 +270,15 @@ def warn_if_drowned(task: NetworkTask) -> None:
             UtilityWarning,
             stacklevel=2,
         )
+
+
+def _rounding_problem(task: NetworkTask) -> str:
+    """Why sums over n records would not be exact on the task's lattice, or an empty text."""
+    try:
+        task.table.query.check_exact_sum(task.declaration.n)
+    except ConfigurationError as error:
+        return str(error)
+    return ""
 
 
 def _slack_problem(task: NetworkTask) -> str:

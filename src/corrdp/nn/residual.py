@@ -72,7 +72,8 @@ class ClippedResidual:
     residual_clip: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.residual_clip <= 1:
+        number = isinstance(self.residual_clip, (int, float)) and self.residual_clip is not True
+        if not (number and 0 < self.residual_clip <= 1):
             raise ConfigurationError(f"residual_clip={self.residual_clip!r} must lie in (0, 1]")
 
     @property
