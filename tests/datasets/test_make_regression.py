@@ -135,6 +135,7 @@ def test_many_sensitive_columns() -> None:
         ({"noise": 0.0}, "noise=0.0"),
         ({"noise": float("nan")}, "noise=nan"),
         ({"noise": float("inf")}, "noise=inf"),
+        ({"noise": "little"}, "noise='little'"),
         ({"label_distance": 1.5}, "label_distance=1.5"),
         ({"label_distance": float("nan")}, "label_distance=nan"),
         ({"label_role": "sensitive"}, "label_role='sensitive'"),

@@ -283,8 +283,11 @@ def test_bad_arguments():
     [
         {"share": 0.0},
         {"share": math.nan},
+        {"share": "half"},
         {"gamma": 1.0},
+        {"gamma": None},
         {"label_weight": 1.0},
+        {"label_floor": True},
         {"label_floor": 0.0},
         {"column_floor": math.nan},
         {"grid_size": 1},

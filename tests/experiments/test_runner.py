@@ -106,8 +106,9 @@ def test_a_stopped_run_goes_on(
     assert again.rows == results.rows == read_rows(tmp_path / "results.csv")
 
 
-def test_a_time_limit_starts_nothing_new(tiny: Experiment, tmp_path: Path) -> None:
-    assert go(tiny, tmp_path, time_limit=-1.0).rows == ()
+@pytest.mark.parametrize("limit", [-1.0, float("nan")])
+def test_a_time_limit_starts_nothing_new(tiny: Experiment, tmp_path: Path, limit: float) -> None:
+    assert go(tiny, tmp_path, time_limit=limit).rows == ()
     assert (tmp_path / "results.csv").read_text(encoding="utf-8").strip() == ",".join(FIELDS)
 
 

@@ -83,7 +83,8 @@ def make_regression(
     check_count("columns", columns, 2)
     check_count("sensitive", sensitive, 1, columns - 1)
     distances = per_column("distance", distance, columns - sensitive)
-    if isinstance(noise, bool) or not 0.0 < noise < float("inf"):
+    number = isinstance(noise, (int, float, np.floating)) and not isinstance(noise, bool)
+    if not (number and 0.0 < noise < float("inf")):
         raise ConfigurationError(f"noise={noise!r} must be a positive finite number")
     label_distance = check_unit("label_distance", label_distance)
     if label_role not in ("insensitive", "public"):

@@ -54,12 +54,16 @@ class EstimateSettings:
     resolution: Measured = "as-declared"
     columns: tuple[str, ...] | None = None
 
+    def _is_number(self, name: str) -> bool:
+        value = getattr(self, name)
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+
     def __post_init__(self) -> None:
         for name in ("share", "gamma", "label_weight"):
-            if not 0 < getattr(self, name) < 1:
+            if not (self._is_number(name) and 0 < getattr(self, name) < 1):
                 raise ConfigurationError(f"{name}={getattr(self, name)!r} must lie in (0, 1)")
         for name in ("label_floor", "column_floor"):
-            if not 0 < getattr(self, name) <= 1:
+            if not (self._is_number(name) and 0 < getattr(self, name) <= 1):
                 raise ConfigurationError(f"{name}={getattr(self, name)!r} must lie in (0, 1]")
         if isinstance(self.grid_size, bool) or not isinstance(self.grid_size, int):
             raise ConfigurationError(f"grid_size={self.grid_size!r} must be a whole number")

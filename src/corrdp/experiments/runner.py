@@ -80,7 +80,7 @@ def run_experiment(
     try:
         with Parallel(n_jobs=jobs) as parallel:
             for batch in _batches(missing, max(1, 2 * jobs) if jobs != 1 else 1):
-                if time_limit is not None and time.monotonic() - started > time_limit:
+                if time_limit is not None and not time.monotonic() - started <= time_limit:
                     break
                 todo = (delayed(_do)(experiment.name, one, folder, kept) for one in batch)
                 for found in parallel(todo):
