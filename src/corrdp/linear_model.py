@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -415,6 +415,9 @@ class CorrDPRidge(RegressorMixin, LinearModel):  # type: ignore[misc]
     def _step_solver(self) -> Solver:
         if self.solver == "moments":
             raise ConfigurationError("solver='moments' takes no steps: there is no plan of steps")
+        if self.solver not in get_args(RidgeSolver):
+            known = ", ".join(get_args(RidgeSolver))
+            raise ConfigurationError(f"solver={self.solver!r} is unknown; use one of {known}")
         return "gradient" if self.solver == "auto" else super()._step_solver()
 
     def _uses_moments(self, declaration: Declaration) -> bool:

@@ -288,7 +288,7 @@ def test_moments_take_no_steps() -> None:
     sim = simulated(500)
     with pytest.raises(ConfigurationError, match="steps"):
         fitted(sim, steps=5)
-    with pytest.raises(ConfigurationError, match="solver"):
+    with pytest.raises(ConfigurationError, match="use one of auto, gradient, sgd, moments"):
         fitted(sim, solver="newton")
     with pytest.raises(DataError, match="one record"):
         fitted(simulated(1), delta=1e-6)
