@@ -517,3 +517,17 @@ def test_default_rate_keeps_sampling_cheap() -> None:
     limits = np.append(few.change, few.presence**2)
     dear = allocate(rows, limits, full.encoder.dimensions).total_variance / few.rate**2
     assert dear > 2 * one
+
+
+def test_scores_of_a_batch_do_not_depend_on_who_else_is_in_it(monkeypatch: Any) -> None:
+    """A matrix product may round a row otherwise at another place (THEORY T7, T14)."""
+
+    def product(design: Any, theta: Any) -> Any:
+        raise AssertionError("a batch was multiplied as a matrix")
+
+    monkeypatch.setattr("corrdp.encoding.Design.scores", product)
+    assert fitted(steps=3).certificate_.holds
+    X, y = table()
+    full = CorrDPLogisticRegression(SCHEMA, delta=1e-5, steps=3, distances=None, random_state=0)
+    with pytest.raises(AssertionError, match="multiplied"):
+        full.fit(X, y)

@@ -37,6 +37,7 @@ from corrdp.erm.published import (
 )
 from corrdp.erm.sampling import (
     Solver,
+    check_full_batch_slack,
     check_sampled_slack,
     check_solver,
     checked_rate,
@@ -49,8 +50,7 @@ from corrdp.erm.sensitivity import SensitivityTable
 from corrdp.errors import ConfigurationError
 from corrdp.noise import Lattice, NoiseSource
 from corrdp.privacy.budget import Charge, PrivacyBudget
-from corrdp.privacy.budgets import KindBudget, sampler_refusal
-from corrdp.privacy.certificate import SamplerUse, certified_loss
+from corrdp.privacy.budgets import KindBudget
 from corrdp.privacy.declaration import Declaration
 from corrdp.privacy.estimate import check_affordable, plan_of, release_distances
 from corrdp.privacy.ledger import Ledger
@@ -230,25 +230,11 @@ def plan_published(
 
 def check_slack(task: LinearTask) -> None:
     """Refuse a run whose sampler would use more than the reserve (THEORY T14)."""
-    if task.setup.sampling is not None:
-        mend = "allow more or take fewer steps"
-        sampler = task.setup.sampler(task.encoder)
+    mend, sampler = "allow more or take fewer steps", task.setup.sampler(task.encoder)
+    if task.setup.sampling is None:
+        check_full_batch_slack(task.declaration, task.budgets, sampler, mend)
+    else:
         check_sampled_slack(task.declaration, task.budgets, task.setup.sampling, sampler, mend)
-        return
-    samplers = [task.setup.sampler(task.encoder)]
-    estimate = task.declaration.estimate
-    if estimate is not None:
-        samplers.append(SamplerUse(estimate.draws, estimate.largest_sigma, steps=1))
-    for budget in task.budgets:
-        if not np.isfinite(budget.mu_squared):
-            continue
-        mus = [math.sqrt(budget.mu_squared)]
-        if estimate is not None:
-            mus.append(math.sqrt(estimate.mu_squared[budget.kind.name]))
-        if not certified_loss(mus, samplers, budget.delta) <= budget.epsilon:
-            raise sampler_refusal(
-                budget.kind.name, budget.epsilon, "allow more or take fewer steps"
-            )
 
 
 @dataclass(frozen=True)

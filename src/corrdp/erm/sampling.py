@@ -235,6 +235,23 @@ def sampled_budgets(
     return SampledBudgets(rate, presence, tuple(change**2), tuple(fixed**2))
 
 
+def check_full_batch_slack(
+    declaration: Declaration, budgets: Sequence[KindBudget], sampler: SamplerUse, mend: str
+) -> None:
+    """Refuse full batches whose sampler would use more than the reserve (THEORY T14)."""
+    samplers, estimate = [sampler], declaration.estimate
+    if estimate is not None:
+        samplers.append(SamplerUse(estimate.draws, estimate.largest_sigma, steps=1))
+    for budget in budgets:
+        if not np.isfinite(budget.mu_squared):
+            continue
+        mus = [math.sqrt(budget.mu_squared)]
+        if estimate is not None:
+            mus.append(math.sqrt(estimate.mu_squared[budget.kind.name]))
+        if not certified_loss(mus, samplers, budget.delta) <= budget.epsilon:
+            raise sampler_refusal(budget.kind.name, budget.epsilon, mend)
+
+
 def check_sampled_slack(
     declaration: Declaration,
     budgets: Sequence[KindBudget],
@@ -242,7 +259,7 @@ def check_sampled_slack(
     sampler: SamplerUse,
     mend: str,
 ) -> None:
-    """Refuse a run whose sampler would use more than the reserve (THEORY T14)."""
+    """The same for Poisson-sampled steps."""
     use = sampling.use(sampler.steps, declaration.target.records_per_person)
     targets = sampled_targets(declaration, budgets)
     for budget, squared, (epsilon, delta) in zip(budgets, sampling.change, targets, strict=True):

@@ -24,6 +24,7 @@ from corrdp.erm.published import Calibration, known_distances
 from corrdp.erm.sampling import (
     SampledBudgets,
     Solver,
+    check_full_batch_slack,
     check_sampled_slack,
     check_solver,
     checked_rate,
@@ -42,7 +43,7 @@ from corrdp.nn.sampled import (
 from corrdp.nn.sensitivity import NetworkSensitivity
 from corrdp.nn.trainer import NetworkPlan
 from corrdp.privacy.budgets import KindBudget, sampler_refusal
-from corrdp.privacy.certificate import SamplerUse, certified_loss, subsampled_loss
+from corrdp.privacy.certificate import SamplerUse, subsampled_loss
 from corrdp.privacy.declaration import Declaration
 
 __all__ = ["NetworkRecipe", "NetworkTask", "warn_if_drowned"]
@@ -283,37 +284,28 @@ def _rounding_problem(task: NetworkTask) -> str:
 
 def _slack_problem(task: NetworkTask) -> str:
     """Why the sampler would use more than the reserve (THEORY T14), or an empty text."""
-    samplers = [task.setup.sampler(task.table.query.network.dimension)]
+    declaration, budgets, sampling = task.declaration, task.budgets, task.setup.sampling
+    sampler = task.setup.sampler(task.table.query.network.dimension)
     mend = "allow more, or take fewer steps or units"
-    if task.setup.sampling is not None:
-        return _sampled_slack_problem(task, task.setup.sampling, samplers[0], mend)
-    estimate = task.declaration.estimate
-    if estimate is not None:
-        samplers.append(SamplerUse(estimate.draws, estimate.largest_sigma, steps=1))
-    for budget in task.budgets:
-        if not np.isfinite(budget.mu_squared):
-            continue
-        mus = [math.sqrt(budget.mu_squared)]
-        if estimate is not None:
-            mus.append(math.sqrt(estimate.mu_squared[budget.kind.name]))
-        if not certified_loss(mus, samplers, budget.delta) <= budget.epsilon:
-            return str(sampler_refusal(budget.kind.name, budget.epsilon, mend))
+    if sampling is not None and task.setup.base is not None:
+        return _published_slack_problem(task, sampling, sampler, mend)
+    try:
+        if sampling is None:
+            check_full_batch_slack(declaration, budgets, sampler, mend)
+        else:
+            check_sampled_slack(declaration, budgets, sampling, sampler, mend)
+    except ConfigurationError as error:
+        return str(error)
     return ""
 
 
-def _sampled_slack_problem(
+def _published_slack_problem(
     task: NetworkTask, sampling: SampledBudgets, sampler: SamplerUse, mend: str
 ) -> str:
-    """The same for sampled steps; published noise is certified with whatever slack it has."""
-    declaration, budgets = task.declaration, task.budgets
-    if task.setup.base is None:
-        try:
-            check_sampled_slack(declaration, budgets, sampling, sampler, mend)
-        except ConfigurationError as error:
-            return str(error)
-        return ""
-    use = sampling.use(sampler.steps, declaration.target.records_per_person)
-    for budget in budgets:
+    """The same for sampled steps of published noise, certified with whatever slack it has."""
+    rows = task.declaration.target.records_per_person
+    use = sampling.use(sampler.steps, rows)
+    for budget in task.budgets:
         if math.isinf(subsampled_loss(use, 2.0 * use.presence, sampler, budget.delta)):
             return str(sampler_refusal(budget.kind.name, budget.epsilon, mend))
     return ""
